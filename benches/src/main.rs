@@ -4,6 +4,7 @@
 mod aged;
 mod alloc;
 mod awake;
+mod bars;
 mod bench;
 mod callgrind;
 mod cases;
@@ -131,6 +132,7 @@ async fn run(quick: bool, only: Option<&str>) {
     let table = bench.report.markdown(&title);
     std::fs::write(results.join("table.md"), table).expect("a folder for the results");
     bench.report.write(&results.join("latest.json"));
+    bars::draw(&bench.report, &results);
     println!(
         "{seconds} s; figures and plots are in {}",
         results.display()

@@ -137,6 +137,23 @@ impl Report {
         self.rows.push(row);
     }
 
+    /// Ours and the others of one figure, the largest first.
+    pub(crate) fn values(&self, case: &str, figure: &str) -> Option<Vec<(String, f64)>> {
+        let row = self
+            .rows
+            .iter()
+            .find(|row| row.case == case && row.figure == figure)?;
+        let mut values = vec![("ours".into(), row.ours)];
+        values.extend(
+            row.beside
+                .iter()
+                .filter(|(_, value)| value.is_finite())
+                .cloned(),
+        );
+        values.sort_by(|(_, one), (_, other)| other.total_cmp(one));
+        Some(values)
+    }
+
     /// Keeps the raw values of a figure.
     pub(crate) fn keep(&mut self, name: impl Into<String>, values: impl Into<Value>) {
         self.raw.insert(name.into(), values.into());

@@ -67,6 +67,7 @@ pub(crate) async fn run(aged: u32, only: Option<&str>) {
         crate::load(),
     );
     println!("\n{}", report.markdown(&title));
+    crate::bars::draw(&report, &crate::results());
 }
 
 async fn zookeeper(report: &mut Report, syncs: bool) {

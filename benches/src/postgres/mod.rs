@@ -41,4 +41,5 @@ pub(crate) async fn measure(only: Option<&str>) {
         crate::load(),
     );
     println!("\n{}", report.markdown(&title));
+    crate::bars::draw(&report, &crate::results());
 }

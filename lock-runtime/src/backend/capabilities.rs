@@ -2,7 +2,7 @@
 
 use crate::types::error::LockError;
 
-/// What the locks of a store support. A request for anything else is refused with
+/// The abilities of a store's locks. A request for anything else is refused with
 /// [`LockError::InvalidOptions`](crate::LockError::InvalidOptions) before anything
 /// is sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

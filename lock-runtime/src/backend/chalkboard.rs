@@ -38,7 +38,7 @@ struct Chalkboard {
     outcomes: VecDeque<Outcome>,
 }
 
-/// Who holds a lock, until when, and who waits for it.
+/// The holder of a lock, the end of its lease, and its waiters.
 #[derive(Default)]
 struct Lock {
     holder: Option<(Arc<Terms>, Moment)>,
@@ -94,7 +94,7 @@ impl Backend for Chalkboard {
             if let Some(outcome) = self.outcomes.pop_front() {
                 return Poll::Ready(outcome);
             }
-            // Woken when a lease ends that somebody waits for.
+            // Woken when a lease ends and the lock has waiters.
             let next = self.next_end();
             if self.sleep.poll_until(cx, &self.clock, next).is_pending() {
                 return Poll::Pending;

@@ -1,5 +1,5 @@
-//! Claims: acquisitions as the state machine of a store sees them, and what the driver has
-//! yet to hear of them.
+//! Claims: acquisitions as the state machine of a store sees them, and their news for the
+//! driver.
 
 use std::collections::VecDeque;
 use std::error::Error;
@@ -15,8 +15,8 @@ use crate::types::terms::LeaseId;
 /// Why a release fails for the driver that nobody has answered in time.
 pub(crate) const UNCONFIRMED: &str = "the release was not confirmed before the lease ended";
 
-/// All claims of a state machine, what is due about them, and the outcomes to be polled.
-/// What a store knows of each is a `C`.
+/// All claims of a state machine, their due times, and the outcomes to be polled. `C` is the
+/// store's own part of a claim.
 #[derive(Debug)]
 pub(crate) struct Claims<C> {
     table: Numbered<LeaseId, Slot<C>>,
@@ -35,7 +35,7 @@ struct Slot<C> {
     ended: bool,
 }
 
-/// A part of a claim's life. Answers to what was asked in an earlier one are out of date. On
+/// A part of a claim's life. Answers to questions of an earlier part are out of date. On
 /// Redis, replies carry a token instead, which passes to another claim with the lock.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Turn {

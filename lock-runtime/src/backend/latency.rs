@@ -1,4 +1,4 @@
-//! What the time of some round trips to a server means for the promises of the locks.
+//! Judges the time of some round trips to a server by the promises of the locks.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! What the driver asks of a store and what a store answers, in terms that hold for
+//! The requests of the driver to a store and the answers of a store, in terms that hold for
 //! every store.
 
 pub(crate) mod capabilities;
@@ -53,10 +53,10 @@ use crate::types::terms::{LeaseId, Terms};
 /// A store of locks that a URL names, before it is connected. Errors name it as it
 /// is displayed.
 pub(crate) trait Target: fmt::Debug + fmt::Display + Send + Sync {
-    /// What its locks support.
+    /// The abilities of its locks.
     fn capabilities(&self) -> Capabilities;
 
-    /// The hosts that connections are encrypted to; none where they are not encrypted.
+    /// The hosts of encrypted connections; none if connections are not encrypted.
     fn encrypted_hosts(&self) -> Vec<&str> {
         Vec::new()
     }
@@ -89,7 +89,7 @@ pub(crate) enum Quarantine {
 pub(crate) type Connecting<'a> =
     Pin<Box<dyn Future<Output = Result<Box<dyn Backend>, LockError>> + 'a>>;
 
-/// What the driver asks of a backend.
+/// A request of the driver to a backend.
 #[derive(Debug)]
 pub(crate) enum Request {
     /// Take the lock, waiting in the queue unless it is a try. Goes on until it is
@@ -108,7 +108,7 @@ pub(crate) enum Request {
     Query(Query),
 }
 
-/// What a backend answers. Every `since` is a moment before the command was sent that
+/// An answer of a backend. Every `since` is a moment before the command was sent that
 /// led to the answer, so that deadlines count from there.
 #[derive(Debug)]
 // Nothing fails in memory.
@@ -154,7 +154,7 @@ pub(crate) enum Outcome {
         since: Moment,
         ttl: Duration,
     },
-    /// A renewal found the lock gone or somebody else's.
+    /// A renewal found that this holder does not have the lock.
     NotHeld { id: LeaseId },
     /// It is not known whether the renewal succeeded.
     RenewFailed { id: LeaseId, cause: Cause },

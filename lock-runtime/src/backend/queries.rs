@@ -13,7 +13,7 @@ use crate::types::answer::Reply;
 use crate::types::error::Cause;
 use crate::types::health::{Health, LastError};
 
-/// Queries that ask for `A`, and probes of connections that `C` tells apart.
+/// Queries that ask for `A`, and probes of connections, which `C` distinguishes.
 pub(crate) struct Queries<A, C = ()> {
     open: Vec<Open<C>>,
     asker: Asker<A>,
@@ -36,7 +36,7 @@ impl<A, C: Send + 'static> Queries<A, C> {
         self.asker.clone()
     }
 
-    /// Answers a query with what is found, and asks nothing more once its caller is gone.
+    /// Answers a query with the result of its future, and drops the future once its caller is gone.
     pub(crate) fn begin<T: Send + 'static>(
         &mut self,
         mut reply: Reply<T>,
@@ -81,7 +81,7 @@ impl<A, C: Send + 'static> Queries<A, C> {
         probed
     }
 
-    /// What is to be asked next.
+    /// The next question.
     pub(crate) fn next_asked(&mut self) -> Option<A> {
         self.asked.try_recv().ok()
     }
@@ -125,8 +125,8 @@ pub(crate) struct Probed<C> {
 }
 
 impl<C> Probed<C> {
-    /// Answers with what the connection knows: what went wrong last, which is over once it
-    /// is up again, and until when nothing is granted.
+    /// Answers from the state of the connection: the last error, which is over once the connection
+    /// is up again, and the end of a quarantine.
     pub(crate) fn answer(
         self,
         is_up: bool,

@@ -1,11 +1,11 @@
-//! The queue of a lock in a store that keeps its entries in order: who may enter, and
-//! what the others watch.
+//! The queue of a lock in a store that keeps its entries in order: the entries that may enter, and
+//! the watches of the others.
 //!
-//! The holders are the front of the queue: everybody who has entered and not left.
+//! The holders are the front of the queue: all entries that have entered and not left.
 
 use crate::types::kind::Kind;
 
-/// What an entry finds when it looks at those ahead of it, who are known by `T`: by
+/// The position of an entry, found from the entries ahead of it. `T` identifies those: by
 /// default, counted from the front.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Position<T = usize> {
@@ -45,7 +45,7 @@ impl Position {
     }
 }
 
-/// What decides about a position behind others.
+/// The facts that decide about a position behind others.
 #[derive(Debug)]
 pub(crate) struct Ahead<T> {
     /// How many there are.
@@ -101,7 +101,7 @@ mod tests {
         assert_eq!(Position::of_newcomer(&[P(2)], P(3)), OtherPermits(2));
         assert_eq!(Position::of_newcomer(&[P(2)], P(2)), Enter);
         assert_eq!(Position::of_newcomer(&[P(2)], X), Behind(0));
-        // Who waits may be gone before it is their turn.
+        // A waiter may be gone before its turn.
         assert_eq!(Position::of_newcomer(&[X, P(2)], P(3)), Behind(1));
     }
 
@@ -115,7 +115,7 @@ mod tests {
     struct Queue(Vec<(u32, Kind, Option<Watch>)>);
 
     impl Queue {
-        /// The entry looks, and those who watch it look after it if it enters.
+        /// The entry looks. If it enters, the entries that watch it look too.
         fn look(&mut self, number: u32) {
             let Some(at) = self.0.iter().position(|it| it.0 == number) else {
                 return;
@@ -146,7 +146,7 @@ mod tests {
             }
         }
 
-        /// Those who have entered may, and those who may have entered.
+        /// Checks that the entries that have entered may hold the lock together, and are those that may enter.
         fn check(&self) {
             let first = self.0.first().map(|it| it.1);
             let same = self.0.iter().take_while(|it| Some(it.1) == first);

@@ -9,7 +9,7 @@ use crate::types::tls::Tls;
 
 #[derive(Clone, Debug)]
 pub(crate) struct Setup {
-    /// What every name in the store begins with.
+    /// The start of every name in the store.
     pub(crate) prefix: Box<str>,
     /// The ttl of locks that name none, for stores whose locks share a lease.
     pub(crate) ttl: Duration,
@@ -25,7 +25,7 @@ pub(crate) struct Setup {
     /// The longest lease that a server may forget, if it is waited for.
     pub(crate) quarantine: Option<Duration>,
     pub(crate) clock: Clock,
-    /// Where user and password come from, unless they stand in the URL.
+    /// The source of user and password, unless the URL contains them.
     pub(crate) credentials: Option<Provider>,
     #[cfg(feature = "tls")]
     pub(crate) tls: Option<Tls>,

@@ -63,7 +63,7 @@ fn schemes() -> impl Iterator<Item = &'static Scheme> {
     STORES.iter().copied().flatten()
 }
 
-/// Where the locks of a URL are kept; takes the store's own parameters out of it.
+/// The store that a URL names; takes the store's own parameters out of the URL.
 pub(crate) fn parse(url: &mut Url) -> Result<Arc<dyn Target>, LockError> {
     let reason = match schemes().find(|it| it.name() == url.scheme) {
         Some(scheme) if scheme.encrypted && !cfg!(feature = "tls") => without("tls"),
@@ -73,7 +73,7 @@ pub(crate) fn parse(url: &mut Url) -> Result<Arc<dyn Target>, LockError> {
     Err(LockError::invalid("url", reason))
 }
 
-/// What to write instead of a scheme that no store has. It is not repeated: in a URL without a
+/// Advice about a scheme that no store has. It does not repeat the scheme: in a URL without a
 /// scheme, it is a user's name.
 fn unknown(scheme: &str) -> String {
     let mut unsupported = UNSUPPORTED.iter();

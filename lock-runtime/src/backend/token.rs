@@ -24,8 +24,8 @@ impl Token {
         Self(((self.0 >> 32) << 32) | last)
     }
 
-    /// What the siblings of the token with this name have in common; the whole name where it
-    /// is none of ours.
+    /// The common part of the siblings of the token with this name; the whole name of a foreign
+    /// client.
     #[cfg(feature = "redis")]
     pub(crate) fn family(name: &str) -> &str {
         Self::parse(name).map_or(name, |_| &name[..24])

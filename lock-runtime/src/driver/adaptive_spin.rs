@@ -13,7 +13,7 @@ const LONGEST: Duration = Duration::from_micros(50);
 /// after each, and half as many again after each that came in time.
 const FEWEST: u32 = 16;
 const MOST: u32 = 4096;
-/// Where a wait lasts for longer, somebody else wants the processor, and gets it for milliseconds
+/// If a wait lasts for longer, another thread wants the processor, and gets it for milliseconds
 /// whenever it is yielded.
 const TAKEN: Duration = Duration::from_micros(500);
 
@@ -89,7 +89,7 @@ mod tests {
 
     use super::*;
 
-    /// How many of so many requests are waited for, where no answer comes in time.
+    /// How many of so many requests are waited for if no answer comes in time.
     fn waits(spin: &AdaptiveSpin, requests: u32) -> u32 {
         let waits = Cell::new(0);
         for _ in 0..requests {

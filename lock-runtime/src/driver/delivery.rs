@@ -68,7 +68,7 @@ impl Answers {
         delivery.release = Some(Release { to, terms, result });
     }
 
-    /// The last delivery if it is about the same lock and has room, else a new one.
+    /// The last delivery if it is about the same lock and not full, else a new one.
     fn about(&mut self, key: &LockKey, is_full: fn(&Delivery) -> bool) -> &mut Delivery {
         let has_room = |it: &Delivery| !is_full(it) && it.key() == Some(key);
         if !self.0.last().is_some_and(has_room) {
@@ -184,7 +184,7 @@ mod tests {
 
     const TTL: Duration = Duration::from_secs(10);
 
-    /// What a caller does when it is woken.
+    /// The call that wakes a caller.
     struct Call<F>(F);
 
     impl<F: Fn() + Send + Sync + 'static> Wake for Call<F> {
@@ -193,7 +193,7 @@ mod tests {
         }
     }
 
-    /// Who has been woken, in this order.
+    /// The woken callers, in this order.
     #[derive(Clone, Default)]
     struct Log(Arc<Mutex<Vec<&'static str>>>);
 

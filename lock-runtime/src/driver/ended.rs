@@ -1,5 +1,5 @@
-//! Leases that have ended while somebody may still act under them: when their locks are
-//! released. A state machine without I/O.
+//! Leases that have ended while code may still act under them, and the release of their locks.
+//! A state machine without I/O.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -27,7 +27,7 @@ pub(crate) struct Ended {
 }
 
 impl Ended {
-    /// Until when the lock is kept for those who may act under the lease.
+    /// The end of the time for which the lock is kept, for callers that may act under the lease.
     fn kept_until(&self) -> Moment {
         match self.lease.in_use() {
             InUse::ByPoll => self.ends,
@@ -136,7 +136,7 @@ mod tests {
         (Arc::new(lease), deadline)
     }
 
-    /// It ends at its deadline; what is to be released then.
+    /// It ends at its deadline; returns the leases that are to be released then.
     fn end(kept: &mut EndedLeases, lease: &Arc<Lease>, at: Moment) -> Option<Ended> {
         lease.end();
         let ended = Ended {

@@ -1,4 +1,4 @@
-//! The mailbox for operations. A caller that finds nothing in flight that somebody waits for
+//! The mailbox for operations. A caller that finds no awaited operation in flight
 //! polls the engine itself, once.
 
 use std::fmt;
@@ -25,7 +25,7 @@ pub(crate) struct Mailbox {
     pub(crate) server: Arc<str>,
 }
 
-/// Who polls the engine when no caller does.
+/// The thread that polls the engine when no caller does.
 #[derive(Clone, Copy)]
 pub(super) enum Poller {
     Thread,
@@ -40,7 +40,7 @@ impl Poller {
     }
 }
 
-/// The driver has ended; what was sent is dropped.
+/// The driver has ended; the operation is dropped.
 #[derive(Debug)]
 pub(crate) struct Closed;
 
@@ -76,7 +76,7 @@ impl Mailbox {
         self.send_about(None, op).map(drop)
     }
 
-    /// The same, where it is about this key. Returns whether it was done on this thread and
+    /// The same, if it is about this key. Returns whether it was done on this thread and
     /// the key's lock is handed over within this process.
     pub(crate) fn send_about(&self, key: Option<&LockKey>, op: Op) -> Result<bool, Closed> {
         // Before it is sent, so that nobody is woken for it.
@@ -96,9 +96,9 @@ impl Mailbox {
         let _ = self.ops.send(op);
     }
 
-    /// Waits until all releases sent so far are done, for at most this long. On a thread
-    /// that polls the engine it returns at once, since that thread has to do them, and within
-    /// the poll of a caller that delivers answers, whom it would hold up.
+    /// Waits until all releases sent so far are done, for at most this long. It returns at
+    /// once on a thread that polls the engine, since that thread has to do them, and within the
+    /// poll of a caller that delivers answers, since it would hold up that caller.
     pub(crate) fn flush(&self, at_most: Duration) {
         if !is_at_work() {
             let (answer, done) = std::sync::mpsc::channel();

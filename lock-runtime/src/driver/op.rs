@@ -34,7 +34,7 @@ pub(crate) enum Op {
 }
 
 impl Op {
-    /// Whether somebody waits for what comes of it.
+    /// Whether a caller awaits its outcome.
     pub(super) fn is_awaited(&self) -> bool {
         matches!(
             self,

@@ -1,16 +1,16 @@
-//! Who polls the engine: the driver's own thread, or a caller for one turn when nothing is
-//! in flight, or when the lock that it is about is handed over in a chain, since waking a
-//! thread takes longer than sending a request. Where the answer is likely to come sooner than the caller
-//! would be asleep, that one turn lasts until it does ([`AdaptiveSpin`]), and a release that
-//! nobody waits for does not count as in flight.
+//! Decides which thread polls the engine: the driver's own, or a caller for one turn when nothing is
+//! in flight, or when its lock is handed over in a chain, since waking a thread takes longer
+//! than sending a request. If the answer is likely to come before the caller would be asleep,
+//! its turn lasts until the answer comes ([`AdaptiveSpin`]). An unawaited release does not
+//! count as in flight.
 //!
-//! Whoever polls does so with one waker, that of [`WakeFlag`], which has three states:
+//! All polls use one waker, that of [`WakeFlag`], which has three states:
 //!
 //! | state | means | a wake-up |
 //! |---|---|---|
-//! | `IDLE` | nobody polls, and nothing has happened since the last turn | sets `WOKEN` and wakes the thread |
-//! | `POLLING` | somebody is in a turn | sets `WOKEN`: whoever polls sees it at the end of the turn |
-//! | `WOKEN` | there is something to do, and somebody knows | changes nothing |
+//! | `IDLE` | no thread polls, and nothing has happened since the last turn | sets `WOKEN` and wakes the thread |
+//! | `POLLING` | a thread is in a turn | sets `WOKEN`, which that thread sees at the end of its turn |
+//! | `WOKEN` | there is work, and a thread knows | changes nothing |
 //!
 //! No wake-up is lost. A turn sets `POLLING` before it looks for work, and ends by
 //! exchanging `POLLING` for `IDLE`. If a wake-up came in between, the exchange fails,
@@ -103,7 +103,7 @@ impl SharedEngine {
         self.pile.help();
     }
 
-    /// What the driver's thread does: polls the engine whenever there is something to
+    /// The work of the driver's thread: polls the engine whenever there is something to
     /// do, until `over`, or until the engine is gone.
     pub(super) fn poll_on_thread(
         &self,
@@ -123,9 +123,9 @@ impl SharedEngine {
         }
     }
 
-    /// A turn for a caller, unless somebody polls or waits for what is in flight: then it is
-    /// better to send more requests together, unless the lock that it is `about` is handed
-    /// over in a chain. From then on that turn sees all wake-ups.
+    /// A turn for a caller. None while a thread polls. None while an operation in flight is
+    /// awaited, since it is better to send more requests together then, unless the lock that the
+    /// turn is `about` is handed over in a chain. A turn sees all wake-ups from its begin on.
     pub(super) fn caller_turn(&self, about: Option<&LockKey>) -> Option<CallerTurn<'_>> {
         let is_quiet = self.quiet.load(Ordering::Acquire);
         let marks = self.chained_keys.load(Ordering::Relaxed);
@@ -134,7 +134,7 @@ impl SharedEngine {
             return None;
         }
         let runtime = self.runtime.as_ref()?;
-        // A thread that ends has no room for a runtime any more.
+        // A thread that ends cannot keep a runtime any more.
         if Handle::try_current().is_err_and(|error| error.is_thread_local_destroyed()) {
             return None;
         }
@@ -150,8 +150,8 @@ impl SharedEngine {
         })
     }
 
-    /// Takes turns as long as there is something to do; with `spin` also until the answer
-    /// comes that is due, where that is soon and nobody else here waits for anything.
+    /// Takes turns as long as there is work. With `spin`, also until the due answer comes, if
+    /// it is likely to come soon and no other caller here waits.
     fn poll(&self, engine: &mut Engine, spin: bool) {
         let _alarm = Alarm(&self.flag);
         let _at_work = AtWork::begin();
@@ -167,7 +167,7 @@ impl SharedEngine {
             self.chained_keys
                 .store(engine.chained_keys(), Ordering::Relaxed);
             let is_quiet = engine.is_quiet();
-            // Where its answer takes long, the release is better sent together with what follows.
+            // If its answer takes long, the release is better sent together with what follows.
             let is_free = is_quiet || engine.is_unawaited() && self.spin.is_promising();
             self.quiet.store(is_free, Ordering::Release);
             if spin && !is_quiet && engine.is_about_one() {
@@ -207,8 +207,8 @@ impl CallerTurn<'_> {
     }
 }
 
-/// Notes that there is something to do, and wakes the driver's thread for it unless
-/// somebody polls, who sees the note.
+/// Notes that there is work, and wakes the driver's thread for it unless a thread polls, which
+/// sees the note.
 #[derive(Default)]
 struct WakeFlag {
     state: AtomicU8,
@@ -220,7 +220,7 @@ const POLLING: u8 = 1;
 const WOKEN: u8 = 2;
 
 impl WakeFlag {
-    /// From here on whoever polls sees all wake-ups.
+    /// From here on the polling thread sees all wake-ups.
     fn begin(&self) {
         self.state.store(POLLING, Ordering::SeqCst);
     }

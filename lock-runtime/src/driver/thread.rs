@@ -68,7 +68,7 @@ async fn drive(target: &dyn Target, setup: &Setup, limits: Limits, ready: Answer
     work(installed).await;
 }
 
-/// An engine that has nothing to do yet, and where callers leave what they want.
+/// An engine that has nothing to do yet, and the mailbox in which callers leave operations.
 pub(super) fn install(
     backend: Box<dyn Backend>,
     clock: Clock,

@@ -53,7 +53,7 @@ impl Watched {
     }
 }
 
-/// What the watchdog wants done.
+/// A task that the watchdog finds due.
 #[derive(Debug)]
 pub(crate) enum Due {
     Renew(LeaseId),
@@ -67,8 +67,8 @@ impl Watchdog {
     /// Watches a lease that was granted for `ttl` from `since`.
     pub(crate) fn watch(&mut self, lease: Arc<Lease>, now: Moment, since: Moment, ttl: Duration) {
         let renew_at = if ttl < lease.terms.ttl && !lease.is_final() {
-            // Granted for less than was asked for. Within half of what is left, short
-            // bodies end without any renewal.
+            // The granted ttl is shorter than the requested one. If the first half is enough, short bodies end
+            // without any renewal.
             Some(now.after(lease.deadline().since(now) / 2))
         } else {
             (lease.terms.renew && !lease.is_final()).then(|| next_renewal(since, ttl))

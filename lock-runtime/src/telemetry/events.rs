@@ -1,4 +1,4 @@
-//! What happens to locks and connections, each in one function: reported as an event of
+//! Events of locks and connections, one function each: reported as an event of
 //! `tracing`, and counted. `docs/watching.md` lists names and fields.
 
 use std::time::Duration;

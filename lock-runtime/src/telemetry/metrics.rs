@@ -1,4 +1,4 @@
-//! What is measured, through the facade of the crate `metrics`; `docs/watching.md`
+//! The metrics, through the facade of the crate `metrics`; `docs/watching.md`
 //! lists it.
 
 use std::collections::BTreeSet;
@@ -9,7 +9,7 @@ use metrics::Unit;
 
 use crate::types::terms::Terms;
 
-/// Names a metric for its recorder, and says what it is.
+/// Names a metric for its recorder, and describes it.
 macro_rules! metrics {
     ($($kind:ident $metric:ident = $name:literal, $unit:ident, $about:literal;)*) => {
         $(const $metric: &str = $name;)*

@@ -1,4 +1,4 @@
-//! What a program's operators see of its locks: events, metrics and spans.
+//! The views of a program's operators: events, metrics and spans.
 
 pub(crate) mod events;
 #[cfg(feature = "metrics")]

@@ -1,5 +1,5 @@
 //! The spans of an acquisition, children of the caller's: one around the wait, and
-//! one around the work. Where nobody listens there are none.
+//! one around the work. Without a listener there are none.
 
 use std::panic::Location;
 
@@ -11,7 +11,7 @@ use crate::types::fence::FencingToken;
 use crate::types::key::LockKey;
 use crate::types::terms::Terms;
 
-/// A span until its outcome is known. It takes little room in a future that has it.
+/// A span until its outcome is known. It is small, since a future contains it.
 #[derive(Debug, Default)]
 pub(crate) struct Traced(Option<Box<Open>>);
 
@@ -22,7 +22,7 @@ struct Open {
     tries: bool,
 }
 
-/// A span about `$terms`; what is not known yet is recorded later.
+/// A span about `$terms`; unknown values are recorded later.
 macro_rules! span {
     ($name:literal, $terms:expr, $keys:expr) => {
         info_span!(

@@ -1,4 +1,4 @@
-//! Gathers what the locks depend on: asks each member over a connection of its own.
+//! Gathers the facts on which locks depend: asks each member over a connection of its own.
 
 use std::sync::Arc;
 use std::time::Duration;

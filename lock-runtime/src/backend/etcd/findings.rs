@@ -1,4 +1,4 @@
-//! What the facts about the members of a cluster mean for the promises of the locks.
+//! Judges the facts about the members of a cluster by the promises of the locks.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -10,15 +10,15 @@ use crate::types::finding::{Finding, Severity};
 
 use Severity::{Error, Notice, Warning};
 
-/// The quota where a member does not tell its own.
+/// The quota of a member that does not report its own.
 const DEFAULT_QUOTA: u64 = 2 << 30;
 /// Longer than a write takes with a disk that etcd is made for.
 const SLOW: Duration = Duration::from_millis(100);
 
-/// What was learned about a cluster.
+/// The facts about a cluster.
 #[derive(Default)]
 pub(super) struct Facts {
-    /// What a member said last; `None` if none has answered.
+    /// The last answer of a member; `None` if none has answered.
     pub(super) cluster: Option<Cluster>,
     pub(super) members: Vec<Member>,
     /// Why the user may not ask for them.
@@ -31,8 +31,8 @@ pub(super) struct Facts {
     pub(super) refused: Option<String>,
 }
 
-/// A member that is named, and what it says of itself; why the user may not ask for
-/// that, or why it does not answer.
+/// A named member and its status; or the reason why the user may not ask for the status,
+/// or why the member does not answer.
 pub(super) struct Seen {
     pub(super) host: String,
     pub(super) status: Result<Result<StatusResponse, String>, String>,
@@ -57,7 +57,7 @@ impl Facts {
     }
 }
 
-/// What the facts mean, each check in turn.
+/// Judges the facts, one check after the other.
 pub(super) fn findings(facts: Facts) -> Vec<Finding> {
     let mut findings = vec![members(&facts)];
     if let Some(why) = facts.status_denied() {
@@ -136,7 +136,7 @@ fn members(facts: &Facts) -> Finding {
     )
 }
 
-/// What to do about those that do not answer.
+/// Advice about members that do not answer.
 fn down(facts: &Facts) -> String {
     let all = facts.seen.iter();
     let down = all.filter_map(|it| Some(format!("{}: {}", it.host, it.status.as_ref().err()?)));
@@ -291,7 +291,7 @@ mod tests {
         }
     }
 
-    /// What a member says of itself.
+    /// The status that a member reports of itself.
     fn status(seen: &mut Seen) -> &mut StatusResponse {
         let answer = seen.status.as_mut().expect("it answers");
         answer.as_mut().expect("the user may ask")

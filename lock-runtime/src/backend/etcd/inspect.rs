@@ -25,7 +25,7 @@ const MOST_NAMED: usize = 1_000;
 /// How many entries one call deletes; a member refuses 128.
 const AT_ONCE: usize = 100;
 
-/// What a query asks of a member.
+/// A question of a query to a member.
 pub(super) type Asked = (Call, AskedBy);
 
 /// Asks the member that is asked at the time, by way of the backend.

@@ -1,4 +1,4 @@
-//! Where the servers are, who asks there and in which schema the locks stand, read from a
+//! The addresses of the servers, the user, and the schema of the locks, read from a
 //! URL.
 
 use std::fmt;
@@ -102,7 +102,7 @@ impl Address {
         })
     }
 
-    /// What a connection logs in with.
+    /// The credentials of a connection.
     pub(crate) fn login(&self) -> Option<Credentials> {
         let password = self.password.clone().unwrap_or_default();
         Some(Credentials::new(self.user.clone()?, password))

@@ -1,5 +1,5 @@
-//! Which calls of a turn go to the server together: each call of a function is a transaction
-//! of its own, and most of what it costs.
+//! Decides which calls of a turn go to the server together: each call of a function is a transaction
+//! of its own, which is most of its cost.
 
 use std::collections::{HashMap, HashSet};
 

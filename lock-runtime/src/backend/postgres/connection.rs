@@ -48,7 +48,7 @@ pub(super) struct Connection {
     upkeep: Option<Upkeep>,
 }
 
-/// What a call on the link is for.
+/// The purpose of a call on the link.
 #[derive(Debug)]
 pub(super) enum Task {
     Claims(Batch),
@@ -80,7 +80,7 @@ impl Connection {
         // A notification counts once a renewal has waited for the disk.
         let rules = Rules {
             pushes_are_hints: true,
-            // Whoever asserts a fence asks the server for it.
+            // `assert_fence` asks the server for the present token of a chain.
             passes: true,
             ..Rules::default()
         };
@@ -106,12 +106,12 @@ impl Connection {
         self.link.is_quiet()
     }
 
-    /// Whether a pooler stands in front of the server.
+    /// Whether a pooler is in front of the server.
     pub(super) fn is_pooled(&self) -> bool {
         self.server.is_some_and(|it| it.is_pooled)
     }
 
-    /// What went wrong last.
+    /// The last error.
     pub(super) fn last_error(&self) -> Option<LastError> {
         self.link.last_error()
     }
@@ -181,7 +181,7 @@ impl Connection {
             _ => None,
         });
         let unknown = || Trouble::Unknown(Arc::clone(cause));
-        // Calls that were not sent yet are decided anew.
+        // The queue decides again about calls that were not sent yet.
         let unsent = self.queue.calls();
         for sent in claims.flatten().chain(unsent) {
             self.queue.replied(now, sent, Err(unknown()));

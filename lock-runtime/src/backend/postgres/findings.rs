@@ -1,4 +1,4 @@
-//! What the facts about a server mean for the promises of the locks.
+//! Judges the facts about a server by the promises of the locks.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -16,11 +16,11 @@ const MANY_CLIENTS: u64 = 100;
 const LONG_TRANSACTION: u64 = 300;
 const MANY_DEAD_ROWS: u64 = 100_000;
 
-/// What was learned about a server.
+/// The facts about a server.
 #[derive(Debug, Default)]
 pub(super) struct Facts {
     pub(super) values: BTreeMap<String, String>,
-    /// What the server did not answer, and why.
+    /// The questions that the server did not answer, and why.
     pub(super) unknown: Vec<(&'static str, String)>,
     pub(super) is_pooled: bool,
     /// Whether grants wait for the disk.
@@ -40,7 +40,7 @@ impl Facts {
 
 type Check = fn(&Facts) -> Finding;
 
-/// What the facts mean, each check in turn.
+/// Judges the facts, one check after the other.
 pub(super) fn findings(facts: &Facts) -> Vec<Finding> {
     let checks: [(&str, Check); 11] = [
         ("settings", version),

@@ -17,7 +17,7 @@ use crate::types::crowd::Crowd;
 use crate::types::error::Cause;
 use crate::types::kind::Kind;
 
-/// What an answer says to the calls of its batch.
+/// The parts of an answer, for the calls of its batch.
 #[derive(Debug, Default)]
 pub(super) struct Replies {
     pub(super) all: Vec<(Sent, Result<Reply, Trouble>)>,
@@ -100,7 +100,7 @@ impl Replies {
 
     /// Reads a `reply`.
     fn acquired(&mut self, row: &Row) -> Result<Reply, Trouble> {
-        // Whoever waits before a newcomer comes before it.
+        // A caller that waits before a newcomer joins comes before it.
         let by_far = row.number(5).is_some_and(|others: u64| others > 0);
         let ahead = || ahead(row, 3, by_far).ok_or_else(mismatch);
         match row.text(0) {
@@ -150,7 +150,7 @@ impl Replies {
         ))
     }
 
-    /// What it would have granted or extended may not be on a standby yet.
+    /// A standby may lack the grants and renewals of this call.
     fn doubt(&mut self, warning: &ServerError) {
         for (sent, reply) in &mut self.all {
             if reply.as_ref().is_ok_and(|it| sent.call.is_held_by(it)) {

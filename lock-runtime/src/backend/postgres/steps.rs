@@ -31,7 +31,7 @@ pub(super) enum Inspect {
 /// A part of the locks, in the order of their names.
 #[derive(Clone, Debug)]
 pub(super) struct Page {
-    /// What their full names match.
+    /// The pattern for their full names.
     pub(super) glob: Box<str>,
     /// The name that it begins behind.
     pub(super) after: Box<str>,

@@ -34,7 +34,7 @@ impl Upkeep {
         Some(&self.after)
     }
 
-    /// Where to go on; `None` if the last name was reached.
+    /// Continues behind this name; `None` if the last name was reached.
     pub(super) fn go_on(&mut self, next: Option<&str>) {
         self.after = next.unwrap_or_default().into();
     }

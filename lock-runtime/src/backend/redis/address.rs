@@ -1,4 +1,4 @@
-//! Where a Redis server is and who asks there, read from a URL.
+//! The address of a Redis server and its user, read from a URL.
 
 use std::fmt;
 
@@ -22,7 +22,7 @@ pub(crate) struct Address {
     pub(crate) layout: Layout,
 }
 
-/// Who asks a server.
+/// User and password.
 #[derive(Clone)]
 pub(crate) struct Login {
     pub(crate) user: Option<String>,
@@ -87,7 +87,7 @@ impl Address {
 }
 
 impl Login {
-    /// What a connection to one of the databases begins with.
+    /// The settings of a connection to one of the databases.
     pub(crate) fn to(&self, database: i64) -> RedisConnectionInfo {
         let mut login = RedisConnectionInfo::default()
             .set_db(database)

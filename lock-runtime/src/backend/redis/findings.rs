@@ -1,4 +1,4 @@
-//! What the facts about a Redis server mean for the promises of the locks.
+//! Judges the facts about a Redis server by the promises of the locks.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -11,7 +11,7 @@ use Severity::{Error, Notice, Warning};
 /// Longer than a round trip to a server takes that is near and has little to do.
 const SLOW: Duration = Duration::from_millis(50);
 
-/// What was learned about a server.
+/// The facts about a server.
 #[derive(Debug, Default)]
 pub(super) struct Facts {
     /// Whether calls name all keys of a lock, which a cluster needs.
@@ -42,7 +42,7 @@ pub(super) struct Lasting {
     pub(super) is_complete: bool,
 }
 
-/// What the facts mean, each check in turn.
+/// Judges the facts, one check after the other.
 pub(super) fn findings(facts: &Facts) -> Vec<Finding> {
     let mut findings = Vec::new();
     match &facts.no_info {

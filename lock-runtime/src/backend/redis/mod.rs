@@ -154,7 +154,7 @@ impl Redis {
         }
     }
 
-    /// What the server's clock showed, since 1970, and when, as far as it is known.
+    /// The time of the server's clock, since 1970, and the moment at which it was read, as far as known.
     fn clock(&self) -> Option<(Duration, Moment)> {
         self.links.iter().find_map(Link::clock)
     }
@@ -181,7 +181,7 @@ impl Redis {
         connection_of(key, self.links.len())
     }
 
-    /// Compares each connection with what the sentinels say, whenever one has said something.
+    /// Compares each connection with the answers of the sentinels, after each new answer.
     fn follow(&mut self, cx: &mut Context<'_>) {
         let Some(watch) = &mut self.watch else {
             return;

@@ -23,7 +23,7 @@ use crate::types::authority::names_if;
 use crate::types::error::LockError;
 use crate::types::url::Url;
 
-/// What the setnx protocol lacks.
+/// The abilities that the setnx protocol lacks.
 const WITHOUT: &str = "fencing tokens, a queue, readers, permits and cooldowns; holders rely on the clocks of all clients";
 
 pub(crate) const SCHEMES: &[Scheme] = &[

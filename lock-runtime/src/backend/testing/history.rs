@@ -1,4 +1,4 @@
-//! A record of which locks a manager has taken and let go, in order.
+//! A record of the locks that a manager has taken and released, in order.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -9,7 +9,7 @@ use crate::base::clock::Moment;
 use crate::types::key::LockKey;
 use crate::types::terms::LeaseId;
 
-/// What has happened to a lock; see [`Locks::history`](crate::testing::Locks::history).
+/// An event of a lock; see [`Locks::history`](crate::testing::Locks::history).
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Event {
@@ -17,11 +17,11 @@ pub enum Event {
     Acquired(LockKey),
     /// It was released, or the manager gave it up at the end of its lease.
     Released(LockKey),
-    /// It was taken away while it was held: revoked, or deleted in the store.
+    /// It was lost while it was held: revoked, or deleted in the store.
     Lost(LockKey),
 }
 
-/// What has happened so far, shared between the store and the test.
+/// All events so far, shared between the store and the test.
 #[derive(Debug, Default)]
 pub(crate) struct History(Mutex<Record>);
 

@@ -1,4 +1,4 @@
-//! What tests put around a store: a network that they break, and a record of what was held.
+//! The surroundings of a store in tests: a network that they break, and a record of held locks.
 
 pub(crate) mod history;
 pub(crate) mod network;

@@ -18,7 +18,7 @@ pub(crate) struct Network(Mutex<State>);
 struct State {
     is_cut: bool,
     delay: Duration,
-    /// Wakes whoever polls the store.
+    /// Wakes the task that polls the store.
     waker: Option<Waker>,
 }
 
@@ -84,7 +84,7 @@ impl<B: Backend> Remote<B> {
         }
     }
 
-    /// Waiters lose their position in the queue when the network is cut, and ask anew when it works again.
+    /// Waiters lose their position in the queue when the network is cut, and ask again when it works again.
     fn adapt(&mut self, now: Moment, is_cut: bool) {
         if std::mem::replace(&mut self.is_cut, is_cut) == is_cut {
             return;
@@ -117,7 +117,7 @@ impl<B: Backend> Remote<B> {
         }
     }
 
-    /// What the driver may hear of an answer of the store.
+    /// The part of a store's answer that reaches the driver.
     fn pass(&mut self, outcome: Outcome) -> Option<Outcome> {
         match &outcome {
             Outcome::Released { id, .. } if self.withdrawn.remove(id) => return None,
@@ -183,7 +183,7 @@ fn unheard(id: LeaseId) -> Outcome {
     }
 }
 
-/// What becomes of a request that does not get through.
+/// The outcome of a request that does not get through.
 fn fail(request: Request, waited: bool) -> Option<Outcome> {
     Some(match request {
         Request::Acquire(terms) => unheard(terms.id),

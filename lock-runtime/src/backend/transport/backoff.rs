@@ -4,7 +4,7 @@ use std::time::Duration;
 
 const FIRST: Duration = Duration::from_millis(20);
 const LONGEST: Duration = Duration::from_millis(500);
-/// A server that answers may serve again at any time, and what is held on it has to be
+/// A server that answers may serve again at any time, and its held locks have to be
 /// renewed.
 const LONGEST_IF_ANSWERED: Duration = Duration::from_millis(100);
 /// How often a time limit doubles at most.
@@ -55,7 +55,7 @@ impl Backoff {
         self.next(open_for, LONGEST_IF_ANSWERED, 1)
     }
 
-    /// The server answers in time, which says nothing of what it does later.
+    /// The server answers in time, which proves nothing for later.
     pub(crate) fn answered(&mut self) {
         self.failures = 0;
     }

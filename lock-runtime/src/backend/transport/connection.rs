@@ -12,15 +12,15 @@ use crate::telemetry::events;
 use crate::types::error::Cause;
 use crate::types::health::LastError;
 
-/// Keeps a connection up: `O` is what an attempt results in, and `U` what is open.
+/// Keeps a connection up: `O` is the result of an attempt, and `U` an open connection.
 pub(crate) struct Connection<O, U> {
     /// Its number among those of the manager, for events.
     pub(crate) number: usize,
     state: State<O, U>,
     pub(crate) backoff: Backoff,
     pub(crate) silence: Silence,
-    /// When this one, or the last one, was opened; not by the clock of leases, which may stand
-    /// still in tests.
+    /// The time at which this one, or the last one, was opened; not by the clock of leases, which tests may
+    /// stop.
     opened: Instant,
     pub(crate) last_error: Option<LastError>,
 }

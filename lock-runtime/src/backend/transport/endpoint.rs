@@ -62,16 +62,16 @@ pub(crate) struct Route {
 /// The options of a stream, which depend on the protocol.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct StreamOptions {
-    /// How TLS names the protocol, where servers ask for that.
+    /// The name of the protocol in TLS, if servers ask for it.
     pub(crate) alpn: Option<&'static str>,
     /// Whether a dropped stream discards unsent bytes. It must not if they may be a farewell
     /// that ends a session.
     pub(crate) discards_unsent: bool,
-    /// How encryption is asked for, where a server speaks its protocol in the clear at first.
+    /// The request for encryption, if a server speaks its protocol in the clear at first.
     pub(crate) upgrade: Option<&'static Upgrade>,
 }
 
-/// What asks a server to encrypt, and the byte with which it agrees.
+/// The request for encryption, and the byte with which a server agrees.
 pub(crate) struct Upgrade {
     pub(crate) request: &'static [u8],
     pub(crate) consent: u8,

@@ -1,10 +1,10 @@
-//! Who logs in at a server.
+//! The users that log in at a server.
 
 use crate::backend::setup::Setup;
 use crate::types::credentials::{Asked, Credentials, Provider};
 use crate::types::error::Cause;
 
-/// The user whom a URL names, or a provider that names one for each connection.
+/// The user in a URL, or a provider that names one for each connection.
 #[derive(Clone, Default)]
 pub(crate) struct Logins {
     of_url: Option<Credentials>,

@@ -1,4 +1,4 @@
-//! Where the servers are, below which node the locks stand, and who asks: read from a
+//! The addresses of the servers, the node above the locks, and the user: read from a
 //! URL.
 
 use std::fmt;
@@ -35,7 +35,7 @@ impl Address {
         })
     }
 
-    /// What a connection logs in with.
+    /// The credentials of a connection.
     pub(super) fn login(&self) -> Option<Credentials> {
         let password = self.password.clone().unwrap_or_default();
         let user = self.user.clone()?;

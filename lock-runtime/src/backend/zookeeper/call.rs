@@ -1,4 +1,4 @@
-//! Requests on their way to the server, and whom their answers are for.
+//! Requests on their way to the server, and the recipients of their answers.
 
 use std::sync::Arc;
 
@@ -11,14 +11,14 @@ use crate::backend::claims::Turn;
 use crate::types::error::Cause;
 use crate::types::terms::LeaseId;
 
-/// A request, and whom its answer is for.
+/// A request, and the recipient of its answer.
 #[derive(Debug)]
 pub(crate) struct Call {
     pub(crate) op: Op,
     pub(crate) to: Recipient,
 }
 
-/// Whom an answer is for.
+/// The recipient of an answer.
 #[derive(Debug)]
 pub(crate) enum Recipient {
     Nobody,
@@ -27,7 +27,7 @@ pub(crate) enum Recipient {
     Heartbeat,
     /// The time of the server's clock.
     Time,
-    /// What is above the nodes of an acquisition's lock.
+    /// The nodes above those of an acquisition's lock.
     Above(LeaseId),
     /// That an acquisition has entered, for those behind it.
     Announcement(LeaseId),
@@ -42,7 +42,7 @@ pub(crate) enum Recipient {
 /// The answer to a query.
 pub(crate) type Answered = Result<Result<Reply, Trouble>, Cause>;
 
-/// What an acquisition has asked for.
+/// The question of an acquisition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Step {
     /// The queue, before anything is created.
@@ -56,11 +56,11 @@ pub(crate) enum Step {
     Found(Entry),
     /// One that is ahead.
     Ahead(Entry),
-    /// The holder, who is named to those who wait.
+    /// The holder, for the errors of waiters.
     Front(Entry),
-    /// The first who waits, for those who are refused.
+    /// The first waiter, for callers that are refused.
     Waiter(Entry),
-    /// Its own node, which somebody may delete.
+    /// Its own node, which others may delete.
     Own,
     /// The last change of a queue in which nobody is ahead any more.
     Changed,

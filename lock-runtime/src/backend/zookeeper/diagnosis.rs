@@ -14,7 +14,7 @@ use crate::types::finding::Finding;
 
 /// How many writes are measured.
 const PROBES: usize = 5;
-/// Where the ensemble says which servers belong to it.
+/// The node in which the ensemble lists its servers.
 const CONFIGURATION: &str = "/zookeeper/config";
 
 /// The session of this manager.

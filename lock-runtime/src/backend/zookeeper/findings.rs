@@ -1,4 +1,4 @@
-//! What the facts about the servers of an ensemble mean for the promises of the locks.
+//! Judges the facts about the servers of an ensemble by the promises of the locks.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -11,12 +11,12 @@ use Severity::{Error, Notice, Warning};
 /// Longer than a write takes with a disk that is made for it.
 const SLOW: Duration = Duration::from_millis(100);
 
-/// What was learned about an ensemble.
+/// The facts about an ensemble.
 pub(super) struct Facts {
     /// How long a session was asked for and granted.
     asked: Duration,
     granted: Duration,
-    /// A line for each server of the ensemble, among others; empty if one stands alone.
+    /// Among others, a line for each server of the ensemble; empty for a single server.
     pub(super) configuration: String,
     /// Those that are named.
     pub(super) servers: Vec<Server>,
@@ -51,7 +51,7 @@ impl Facts {
         servers.filter(|it| !it.contains(":observer")).count()
     }
 
-    /// What the servers say by which a line begins.
+    /// The values of a setting, as the servers report them.
     fn said(&self, name: &str) -> BTreeSet<&str> {
         let states = self.servers.iter().filter_map(|it| it.state.as_ref().ok());
         states
@@ -82,7 +82,7 @@ impl Server {
     }
 }
 
-/// What the facts mean, each check in turn.
+/// Judges the facts, one check after the other.
 pub(super) fn findings(facts: Facts) -> Vec<Finding> {
     let mut findings = vec![servers(&facts)];
     findings.extend(version(&facts));
@@ -186,7 +186,7 @@ fn ticks(facts: &Facts) -> Option<Finding> {
     ))
 }
 
-/// What could not be asked.
+/// The questions that were not permitted.
 fn words(facts: &Facts) -> Option<Finding> {
     let mut words = BTreeSet::new();
     for server in &facts.servers {

@@ -268,7 +268,7 @@ fn is_deleted(answer: &Result<Reply, Trouble>) -> Result<bool, Cause> {
     }
 }
 
-/// The names of a node's children, of which there are none where there is no node.
+/// The names of a node's children; none if there is no node.
 fn names(answer: Result<Reply, Trouble>) -> Result<Vec<String>, Cause> {
     match answer {
         Ok(Reply::Children { names, .. }) => Ok(names),

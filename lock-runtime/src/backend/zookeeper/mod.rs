@@ -215,7 +215,7 @@ impl ZooKeeper {
     fn marked(&mut self, trouble: Option<Trouble>) {
         self.ready = Some(match trouble {
             None | Some(Trouble::NodeExists) => Ok(()),
-            // What stands above it could not be created.
+            // The nodes above it could not be created.
             Some(Trouble::NoNode) => Err(cause(Trouble::NoRight)),
             Some(trouble) => Err(cause(trouble)),
         });

@@ -45,7 +45,7 @@ impl ZooKeeper {
         }
     }
 
-    /// Answers what was not sent.
+    /// Fails the queries that were not sent.
     pub(super) fn fail_queries(&mut self, cause: &Cause) {
         while let Some(call) = self.queries.next_asked() {
             if let Recipient::Query(answer) = call.to {

@@ -1,12 +1,12 @@
-//! The session with the servers, on which all locks of a manager stand: until when it
+//! The session with the servers, which all locks of a manager share: until when it
 //! surely lives. A state machine without I/O.
 //!
-//! A server answers pings by itself, and tells the leader of its clients only now and
-//! then; so pings say nothing. A heartbeat is a write, which the leader has carried out
-//! if it is confirmed: at that time the leader heard of our server, and by it of what
-//! that had heard of us, which was the heartbeat before at least. So a confirmed
-//! heartbeat counts from when the one before it was sent. The leader itself answers
-//! whoever connects; that counts directly.
+//! A server answers pings by itself, and reports its clients to the leader only now and
+//! then, so pings prove nothing. A heartbeat is a write: when it is confirmed, the leader
+//! has carried it out. At that time the leader heard from our server, and the server had
+//! heard at least our heartbeat before that one. So a confirmed heartbeat counts from the
+//! moment at which the one before it was sent. A new session is answered by the leader
+//! itself, so it counts from its own request.
 
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ use crate::types::deadline::deadline;
 /// A session that a server has confirmed.
 pub(crate) struct Session {
     pub(crate) identity: Identity,
-    /// What the server grants, which may be another time than what was asked for.
+    /// The time that the server grants, which may differ from the requested one.
     pub(crate) timeout: Duration,
     /// From when the timeout counts.
     since: Moment,

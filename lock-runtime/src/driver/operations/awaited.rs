@@ -1,5 +1,4 @@
-//! How much of what is in flight somebody waits for: a caller that waits alone does by itself
-//! what it waits for.
+//! Counts awaited operations, so that a sole waiter may drive the engine itself.
 
 use super::{Operations, Releasing};
 

@@ -1,4 +1,4 @@
-//! What nobody will hear of when the driver ends is no longer counted as waiting or held.
+//! Corrects the gauges when the driver stops.
 
 use super::Operations;
 use crate::telemetry::metrics;

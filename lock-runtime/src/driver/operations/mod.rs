@@ -1,4 +1,4 @@
-//! Every operation in flight and who waits for it: what the driver decides,
+//! Every operation in flight and the callers that wait for it: the decisions of the driver,
 //! without its I/O.
 
 mod acquiring;
@@ -40,7 +40,7 @@ use acquiring::{Acquiring, Progress};
 pub(crate) struct Operations {
     clock: Clock,
     limits: Limits,
-    /// What leases call when they are released; gone when every caller is gone.
+    /// The recipient of releases; gone when every caller is gone.
     home: Weak<dyn Home>,
     /// The store's name in errors.
     server: Arc<str>,
@@ -202,7 +202,7 @@ impl Operations {
         }
     }
 
-    /// Does what is due.
+    /// Carries out due work.
     pub(crate) fn tick(&mut self, now: Moment) {
         while let Some(id) = self.waits.due(now) {
             self.wait_ended(now, id);

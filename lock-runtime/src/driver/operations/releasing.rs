@@ -1,5 +1,5 @@
-//! The locks that are let go of, because the work has ended, its lease was lost, or
-//! nobody wants them any more.
+//! The locks that are released, because the work has ended, its lease was lost, or no caller wants them
+//! any more.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -61,8 +61,8 @@ impl Operations {
         }
     }
 
-    /// The store says that the lock is not ours any more. The release is for what is left of
-    /// it, such as the lock on some of several servers.
+    /// The store says that the lock is not ours any more. The release frees the rest, such as the lock on
+    /// some of several servers.
     pub(super) fn lose(&mut self, now: Moment, lease: &Lease) {
         lease.end();
         if !lease.is_limit() {
@@ -71,9 +71,9 @@ impl Operations {
         }
     }
 
-    /// A lease has ended here, and ends at the server at `ends`: the lock is released as soon
-    /// as nobody acts under it, so that what is left of the ttl is not dead time. At the end
-    /// of a limit, the lock stays with the call that was joined.
+    /// A lease has ended here, and ends at the server at `ends`: the lock is released as soon as no code acts
+    /// under it, so that the rest of the ttl is not dead time. At the end of a limit, the lock stays with the
+    /// outer call.
     pub(super) fn lapse(&mut self, now: Moment, lease: Arc<Lease>, ends: Moment, end: HowItEnded) {
         let at = lease.deadline().min(now);
         // Before anybody looks at what runs under it.

@@ -123,7 +123,7 @@ impl Operations {
         self.awake.map(|last| last.after(HEARTBEAT))
     }
 
-    /// Before the server's first answer, "held by somebody else" would be a guess, so
+    /// Before the server's first answer, "another holder has it" would be a guess, so
     /// that answer gets a little more time.
     pub(super) fn wait_ended(&mut self, now: Moment, id: LeaseId) {
         let Some(acquiring) = self.acquiring.get_mut(&id) else {

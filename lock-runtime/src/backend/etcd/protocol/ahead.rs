@@ -1,5 +1,5 @@
-//! What an entry reads of those ahead of it: as much as decides about its position, however
-//! long the queue is.
+//! The entries ahead of an entry, as far as they decide about its position, however long the
+//! queue is.
 
 use std::time::Duration;
 
@@ -19,8 +19,8 @@ const DESCEND: i32 = 2;
 /// To sort by the revision that created a key.
 const CREATE: i32 = 2;
 
-/// The reads that [`Ahead::read`] takes: of all who are there, or of those who were
-/// created before a revision. Limited reads are complete where all keys are entries.
+/// The reads that [`Ahead::read`] takes: of all entries, or of those that were created before a
+/// revision. Limited reads are complete if all keys are entries.
 pub(crate) fn reads(
     keys: &Keys,
     lock: &LockKey,
@@ -86,13 +86,13 @@ pub(crate) fn front(queue: Span) -> RangeRequest {
 #[derive(Debug)]
 pub(crate) struct Ahead {
     pub(crate) front: Front,
-    /// The keys of those who decide.
+    /// The keys of the entries that decide.
     decide: queue_order::Ahead<Vec<u8>>,
 }
 
 impl Ahead {
-    /// Takes in the answers to [`reads`] for an entry of kind `mine`. `None` where keys of
-    /// others have taken the room of entries.
+    /// Takes in the answers to [`reads`] for an entry of kind `mine`. `None` if foreign keys have
+    /// crowded out entries.
     pub(crate) fn read(
         keys: &Keys,
         mine: Kind,

@@ -1,4 +1,4 @@
-//! Calls as values: what is asked of a member, and what it answers.
+//! Calls to a member and their answers, as values.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use super::messages::{
 };
 use crate::base::clock::Moment;
 
-/// The numbers of what a [`Compare`] looks at.
+/// The numbers of the fields that a [`Compare`] compares.
 const CREATE: i32 = 1;
 const MOD: i32 = 2;
 
@@ -35,7 +35,7 @@ pub(crate) enum Reply {
     Members(MemberListResponse),
 }
 
-/// A call on its way, and whom the answer is for.
+/// A call on its way, and the recipient of its answer.
 #[derive(Clone, Debug)]
 pub(crate) struct Sent<A> {
     pub(crate) to: A,
@@ -168,7 +168,7 @@ pub(crate) struct Entering {
     pub(crate) key: Vec<u8>,
     pub(crate) value: Vec<u8>,
     pub(crate) queue: Span,
-    /// What it reads of those who are there.
+    /// The reads of the present entries.
     pub(crate) ahead: Vec<RangeRequest>,
     pub(crate) lease: i64,
     pub(crate) marker: Vec<u8>,
@@ -180,8 +180,8 @@ pub(crate) struct Entering {
 }
 
 impl Entering {
-    /// Makes the entry, and reads who is ahead; else reads whether it is there already,
-    /// the marker, and the front of the queue.
+    /// Makes the entry, and reads the entries ahead; else reads whether it is there already, the
+    /// marker, and the front of the queue.
     pub(crate) fn call(self) -> Call {
         let read = |range| op(Request::Range(range));
         let failure = [
@@ -231,7 +231,7 @@ impl TxnResponse {
             .sum()
     }
 
-    /// What it says about each of the calls that it was made of.
+    /// The answers to the calls of which it was made.
     pub(crate) fn parts(self) -> impl Iterator<Item = Reply> {
         let header = self.header;
         let responses = self.responses.into_iter();
@@ -246,7 +246,7 @@ impl TxnResponse {
         })
     }
 
-    /// What its reads have found, in their order.
+    /// The results of its reads, in their order.
     pub(crate) fn ranges(self) -> impl Iterator<Item = RangeResponse> {
         let responses = self.responses.into_iter();
         responses.filter_map(|it| match it.response {

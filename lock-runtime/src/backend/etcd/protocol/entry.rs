@@ -68,7 +68,7 @@ pub(crate) fn holders(queue: &[Entry]) -> usize {
 }
 
 impl Entry {
-    /// Who it is, as far as its value says.
+    /// The holder, as far as the value describes it.
     pub(crate) fn holder(&self) -> Holder {
         let Some((lasts, since, name)) = self.read_value() else {
             return Holder::unknown(&*self.place, None);

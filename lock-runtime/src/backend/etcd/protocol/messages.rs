@@ -35,7 +35,7 @@ pub(crate) struct RangeRequest {
     pub(crate) sort_order: i32,
     #[prost(int32, tag = "6")]
     pub(crate) sort_target: i32,
-    /// Whether the member that is asked says what it knows, and asks nobody.
+    /// Whether the member answers from its own data, without asking others.
     #[prost(bool, tag = "7")]
     pub(crate) serializable: bool,
     #[prost(bool, tag = "8")]
@@ -81,7 +81,7 @@ pub(crate) struct DeleteRangeResponse {
     pub(crate) deleted: i64,
 }
 
-/// What is sent and not looked at.
+/// A part of a message that is sent and not read.
 #[derive(Clone, PartialEq, Message)]
 pub(crate) struct Empty {}
 
@@ -271,7 +271,7 @@ pub(crate) struct Member {
 
 #[derive(Clone, PartialEq, Message)]
 pub(crate) struct MemberListRequest {
-    /// Not known before etcd 3.5, whose members say what they know.
+    /// Not known before etcd 3.5, whose members answer from their own data.
     #[prost(bool, tag = "1")]
     pub(crate) linearizable: bool,
 }

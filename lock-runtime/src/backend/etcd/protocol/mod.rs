@@ -1,4 +1,4 @@
-//! What goes over the wire as values, and how it is written.
+//! The messages of etcd as values, and their encoding.
 
 pub(crate) mod ahead;
 pub(crate) mod call;

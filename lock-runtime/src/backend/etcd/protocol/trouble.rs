@@ -18,7 +18,7 @@ pub(crate) enum Trouble {
     LoggedOut(Cause),
 }
 
-/// What etcd or the connection said.
+/// An error of etcd or of the connection.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 struct Said(String);

@@ -50,7 +50,7 @@ impl Batches {
         self.waiting.push_back(write);
     }
 
-    /// What to send now: a call that waits alone as it is, and several in one transaction.
+    /// The next calls to send: a single call as it is, and several in one transaction.
     pub(super) fn next(&mut self) -> Option<Write> {
         if let Some(write) = self.singly.pop_front() {
             self.in_flight += 1;
@@ -63,8 +63,8 @@ impl Batches {
         if writes.len() < 2 {
             return writes.pop();
         }
-        // An entry is made at the revision of the transaction, and has to read what its queue
-        // is then: without those whom the same transaction deletes.
+        // An entry is made at the revision of the transaction, and has to read its queue at
+        // that revision: without the entries that the same transaction deletes.
         writes.sort_by_key(|write| write.call.lease().is_some());
         self.last += 1;
         let to = Recipient::Batch(self.last);

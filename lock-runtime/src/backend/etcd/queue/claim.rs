@@ -26,13 +26,13 @@ pub(super) struct Claim {
     pub(super) created: i64,
     /// The last revision at which its entry was seen.
     pub(super) seen: i64,
-    /// The revision of what it knows about those ahead; once nobody is, its fence.
+    /// The revision of its knowledge about the entries ahead; once there are none, its fence.
     pub(super) known: i64,
-    /// Whether the one whom it watches is all who are ahead.
+    /// Whether only the watched entry is ahead.
     pub(super) follows_one: bool,
     /// Whether the member that is asked did not know its entry, so that a majority is asked.
     pub(super) by_majority: bool,
-    /// What it watches, and the number of that watch.
+    /// The keys that it watches, and the number of that watch.
     pub(super) watch: Option<(u64, Span)>,
     /// Whether the answer to a call is awaited.
     pub(super) awaits: bool,
@@ -132,7 +132,7 @@ impl Claim {
         self.may_be_made || self.may_be_deleted
     }
 
-    /// Whether somebody still waits for the lock.
+    /// Whether its caller still waits for the lock.
     pub(super) fn acquires(&self) -> bool {
         let stage = matches!(
             self.stage,

@@ -1,6 +1,6 @@
 //! The order of calls about one lock that must not overtake each other. Members carry out
-//! calls side by side, so an entry is made once no other one is being made or deleted:
-//! whoever asks first is first in the queue, and a try finds what was released before it.
+//! calls side by side, so an entry is made once no other one is being made or deleted: the
+//! queue has the order of the requests, and a try finds earlier releases.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -35,7 +35,7 @@ impl KeyOrders {
         self.sweep(lock);
     }
 
-    /// Whose entry may be made now.
+    /// The acquisition that may make its entry now.
     pub(super) fn next(&self, lock: &LockKey) -> Option<LeaseId> {
         let order = self.0.get(lock)?;
         let first = order.unsent.front().copied();

@@ -26,12 +26,12 @@ pub(super) struct Open {
     pub(super) seen: i64,
 }
 
-/// Whose answers confirm a keep-alive.
+/// The members whose answers confirm a keep-alive.
 #[derive(Debug)]
 pub(crate) struct Quorum {
     /// How many.
     pub(crate) needed: usize,
-    /// Who counts; everybody where it is empty, since that is not known.
+    /// The members that count; all of them if it is empty, since they are not known.
     pub(crate) voters: Vec<u64>,
     /// Why there are not as many to ask.
     pub(crate) too_few: Option<Cause>,
@@ -71,7 +71,7 @@ pub(super) struct Beat {
     members: BTreeSet<u64>,
     /// Whether the marker is being looked at.
     looking: bool,
-    /// What went wrong last.
+    /// The last error.
     pub(super) failed: Option<Cause>,
 }
 
@@ -86,7 +86,7 @@ impl Beat {
     }
 }
 
-/// What a session has learnt.
+/// News of a session.
 #[derive(Debug)]
 pub(super) enum SessionEvent {
     Nothing,

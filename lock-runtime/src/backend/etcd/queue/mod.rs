@@ -1,4 +1,4 @@
-//! What each acquisition waits for and what to send next: a state machine without I/O.
+//! The stage and the next call of each acquisition: a state machine without I/O.
 
 mod batches;
 mod claim;
@@ -80,7 +80,7 @@ impl Queue {
         }
     }
 
-    /// What to send now.
+    /// The next calls to send.
     pub(crate) fn orders(&mut self) -> Vec<Order> {
         let mut orders = self.watches.orders();
         let writes = std::iter::from_fn(|| self.batches.next());
@@ -100,7 +100,7 @@ impl Queue {
         claim.into_iter().chain(session).min()
     }
 
-    /// Does what is due.
+    /// Carries out due work.
     pub(crate) fn tick(&mut self, now: Moment) {
         while let Some(id) = self.claims.due(now) {
             self.go_on(now, id);
@@ -119,8 +119,8 @@ impl Queue {
     /// [`answered`](Self::answered) before.
     ///
     /// Watches do not go on where they were: a deletion that was compacted at its own
-    /// revision may be shown to nobody, and etcd before 3.5.18 does not say so. Whoever
-    /// watched looks for itself, and watches from there.
+    /// revision may be shown to no watch, and etcd before 3.5.18 does not say so. Each watcher
+    /// reads for itself, and watches from there.
     pub(crate) fn connected(&mut self, now: Moment) {
         self.down = None;
         self.claims.tokens.forget();

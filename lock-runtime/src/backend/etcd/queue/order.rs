@@ -1,4 +1,4 @@
-//! What the queue wants sent, and what comes of it.
+//! The orders of the queue to the links, and their outcomes.
 
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ pub(super) const PAUSE: Duration = Duration::from_millis(100);
 /// The query that awaits the answer to a call.
 pub(crate) type AskedBy = oneshot::Sender<Result<Reply, Trouble>>;
 
-/// What a call is about.
+/// The subject of a call.
 #[derive(Clone, Debug)]
 pub(crate) enum Recipient {
     /// The session of this ttl.
@@ -30,12 +30,12 @@ pub(crate) enum Recipient {
     Cluster,
 }
 
-/// What a call of a claim does.
+/// The purpose of a claim's call.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Step {
     /// Makes the entry.
     Enter,
-    /// Reads whether the entry is there, and who is ahead of it.
+    /// Reads whether the entry is there, and the entries ahead of it.
     Look,
     /// Announces that it has entered.
     Announce,
@@ -55,7 +55,7 @@ impl Step {
     }
 }
 
-/// What to send.
+/// An order to send something.
 #[derive(Debug)]
 pub(crate) enum Order {
     Call(Sent<Recipient>),
@@ -75,7 +75,7 @@ pub(crate) struct Watch {
     pub(crate) writes: bool,
 }
 
-/// What a watch has seen.
+/// An event of a watch.
 #[derive(Debug)]
 pub(crate) enum Seen {
     /// It shows what happens after this revision.
@@ -84,11 +84,11 @@ pub(crate) enum Seen {
     Changed,
     /// Something was deleted at this revision.
     Deleted(i64),
-    /// It has ended without an event: what it would have shown may be compacted.
+    /// It has ended without an event: the events that it missed may be compacted.
     Ended,
 }
 
-/// What a call of a session does.
+/// The purpose of a session's call.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum SessionStep {
     Grant,

@@ -1,4 +1,4 @@
-//! What answers, and the events of watches and sessions, mean for claims.
+//! Applies answers, and the events of watches and sessions, to claims.
 
 use std::time::Duration;
 
@@ -356,7 +356,7 @@ impl Queue {
                 self.unwatch(id);
                 self.enter(now, id);
             }
-            // What has happened before it began was seen by the last read.
+            // The last read saw everything before the start of the watch.
             (Seen::Begun(at), Stage::Waiting) if *at <= claim.known => {}
             (Seen::Begun(_) | Seen::Changed | Seen::Deleted(_), Stage::Waiting) => {
                 claim.stage = Stage::Looking;

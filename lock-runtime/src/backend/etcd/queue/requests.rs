@@ -1,4 +1,4 @@
-//! What each request of the driver begins, and how claims end.
+//! Begins the requests of the driver, and ends claims.
 
 use std::sync::Arc;
 
@@ -110,7 +110,7 @@ impl Queue {
         };
         claim.awaits = false;
         claim.leaving = Some(now.after(claim.terms.ttl));
-        // What is asked for next finds that it cools down.
+        // The next request finds the cooldown.
         self.key_orders.begin(&claim.terms.key);
         self.unwatch(id);
         self.go_on(now, id);

@@ -1,5 +1,5 @@
-//! A session: the lease that all locks of one ttl share, and what is asked about it. A
-//! state machine without I/O.
+//! A session: the lease that all locks of one ttl share, and the calls about it. A state machine
+//! without I/O.
 
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ use crate::types::terms::LeaseId;
 
 #[derive(Debug)]
 pub(super) struct Session {
-    /// What is asked for, in whole seconds.
+    /// The requested time, in whole seconds.
     asked: Duration,
     state: State,
     /// How many claims need it.
@@ -33,15 +33,15 @@ enum State {
     Open(Open),
 }
 
-/// What an entry is made on.
+/// The base of an entry: its lease and the state of the marker.
 pub(super) struct Base {
     pub(super) lease: i64,
     pub(super) marker: Vec<u8>,
     pub(super) epoch: i64,
 }
 
-/// What sessions share: how keys are named, who has to confirm a keep-alive, and where
-/// calls are left.
+/// The shared surroundings of sessions: names of keys, the quorum of a keep-alive, and the place for
+/// calls.
 pub(super) struct Surroundings<'a> {
     pub(super) keys: &'a Keys,
     pub(super) quorum: &'a Quorum,
@@ -60,7 +60,7 @@ impl Session {
         }
     }
 
-    /// What an entry can be made on now.
+    /// The present base for an entry.
     pub(super) fn base(&self, keys: &Keys) -> Option<Base> {
         match self.state {
             State::Open(Open {
@@ -188,7 +188,7 @@ impl Session {
         }
     }
 
-    /// Does what is due.
+    /// Carries out due work.
     pub(super) fn tick(&mut self, now: Moment, around: &mut Surroundings<'_>) -> SessionEvent {
         match &mut self.state {
             State::Closed { .. } if self.users > 0 => self.open(now, around),
@@ -253,8 +253,8 @@ impl Session {
                 State::Open(open),
             ) => match result {
                 Ok(Reply::Range(found)) => {
-                    // What was written later than a backup that was put back is gone, and
-                    // entries that were deleted later are there again.
+                    // After a restore, later writes are gone, and entries that were deleted later are
+                    // there again.
                     if found.kvs.is_empty() || found.revision() < floor {
                         return self.lost(now);
                     }

@@ -52,8 +52,8 @@ impl Slots {
         }
     }
 
-    /// What was sent over the last connection may be carried out late: no slot that was
-    /// taken before is taken again.
+    /// Calls of the last connection may be carried out late: no slot that was taken before is taken
+    /// again.
     pub(super) fn renew(&mut self) {
         self.locks.clear();
         self.first = self.end;

@@ -16,12 +16,12 @@ use crate::types::terms::LeaseId;
 
 use super::session::Session;
 
-/// Members serve what happens after they have begun a watch at once, and what has happened
-/// before every 100 ms.
+/// Members serve events after the begin of a watch at once, and events before it every
+/// 100 ms.
 const FROM_NOW: i64 = 0;
 
 impl Queue {
-    /// Sends what the stage of a claim asks for.
+    /// Sends the call of a claim's stage.
     pub(super) fn go_on(&mut self, now: Moment, id: LeaseId) {
         self.report_if_late(now, id);
         let Some(claim) = self.claims.get(&id) else {
@@ -64,11 +64,11 @@ impl Queue {
         self.send(now, id, step, call);
     }
 
-    /// Reads who is ahead of an entry.
+    /// Reads the entries ahead of an entry.
     ///
-    /// What one member knows is enough where the entry is part of it: those ahead came
-    /// before the entry, and nobody joins them. At worst they are shown although they have
-    /// left, which the member then shows later.
+    /// One member's answer is enough if it contains the entry: the entries ahead were made before it, and
+    /// no further one is added. At worst, the member still shows entries that were deleted, and shows their
+    /// deletion later.
     fn look(&mut self, now: Moment, id: LeaseId) {
         let Some(claim) = self.claims.get_mut(&id) else {
             return;
@@ -132,8 +132,8 @@ impl Queue {
         });
     }
 
-    /// Acts on what is ahead of an entry in a queue that was read at a revision.
-    /// `counted` says whether the queue that was counted has the entry itself.
+    /// Acts on the entries ahead in a queue that was read at a revision.
+    /// `counted` says whether the counted queue has the entry itself.
     pub(super) fn find_position(
         &mut self,
         now: Moment,

@@ -1,4 +1,4 @@
-//! What claims watch, and what is to be asked of the server about that.
+//! The watches of claims, and the requests to the server about them.
 
 use super::order::{Order, Watch};
 use crate::backend::etcd::protocol::keys::Span;
@@ -37,7 +37,7 @@ impl Watches {
         self.claims.get(&watch).copied()
     }
 
-    /// What to ask of the server now.
+    /// The next requests to the server.
     pub(super) fn orders(&mut self) -> Vec<Order> {
         std::mem::take(&mut self.orders)
     }

@@ -70,7 +70,7 @@ impl Channel {
         matches!(self.sender.poll_ready(cx), Poll::Ready(Ok(())))
     }
 
-    /// Sends a request with one message, where there [is room](Self::has_room).
+    /// Sends a request with one message, if the connection [has room](Self::has_room) for it.
     pub(crate) fn call(&mut self, path: &str, message: &impl Message) -> Incoming {
         match self.request(path) {
             Ok((mut sending, incoming)) => match sending.send_data(frame(message), true) {
@@ -129,12 +129,12 @@ pub(crate) fn frame(message: &impl Message) -> Bytes {
     let mut frame = BytesMut::with_capacity(PREFIX + length);
     frame.put_u8(0);
     frame.put_u32(u32::try_from(length).unwrap_or(u32::MAX));
-    // The buffer has room for it.
+    // The buffer is large enough for it.
     let _ = message.encode(&mut frame);
     frame.freeze()
 }
 
-/// What a member answers to a request.
+/// The answer of a member to a request.
 pub(crate) struct Incoming {
     state: State,
     read: BytesMut,
@@ -197,7 +197,7 @@ impl Incoming {
         Some(R::decode(message).map_err(|error| Trouble::unknown(error.to_string())))
     }
 
-    /// How long what is read will be, as far as that is known.
+    /// The length of the message that is being read, as far as it is known.
     fn expected(&self) -> usize {
         let length = self.read.get(1..PREFIX).and_then(|it| it.try_into().ok());
         let length = length.map_or(0, u32::from_be_bytes);

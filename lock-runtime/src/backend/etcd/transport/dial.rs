@@ -27,7 +27,7 @@ pub(crate) const MEMBER_LIST: &str = "/etcdserverpb.Cluster/MemberList";
 pub(crate) const DELETE_RANGE: &str = "/etcdserverpb.KV/DeleteRange";
 const STATUS: &str = "/etcdserverpb.Maintenance/Status";
 
-/// What a member says, or why the user may not ask for it.
+/// An answer of a member, or the reason why the user may not ask for it.
 pub(crate) type Permitted<T> = Result<T, Cause>;
 
 /// An open connection, and what the member has said.
@@ -53,7 +53,7 @@ pub(crate) fn voters(members: &[Member]) -> Vec<u64> {
     voters.map(|it| it.id).collect()
 }
 
-/// What a member knows of its cluster, as far as the user may ask.
+/// A member's knowledge of its cluster, as far as the user may ask.
 #[derive(Clone, Debug)]
 pub(crate) struct Cluster {
     /// The members that vote.
@@ -79,7 +79,7 @@ impl Cluster {
         }
     }
 
-    /// Who has to confirm a keep-alive where so many members are `named`.
+    /// The members that have to confirm a keep-alive if so many are `named`.
     pub(crate) fn quorum(&self, named: usize) -> Quorum {
         let voters = self.voters.clone().unwrap_or_default();
         Quorum {
@@ -200,7 +200,7 @@ impl fmt::Display for Version {
     }
 }
 
-/// What later requests show; `None` where etcd asks nobody who he is.
+/// The token for later requests; `None` if etcd authenticates nobody.
 async fn authenticate(
     channel: &mut Channel,
     login: Credentials,
@@ -219,8 +219,8 @@ async fn authenticate(
     }
 }
 
-/// What a member says; some versions deny all but `root` to ask about the cluster, which
-/// locks do not depend on.
+/// An answer about the cluster. Some versions deny it to all users but `root`; locks do not depend
+/// on it.
 fn permitted<T>(answer: Result<T, Trouble>) -> Result<Permitted<T>, Trouble> {
     match answer {
         Err(Trouble::Never(why)) => Ok(Err(why)),

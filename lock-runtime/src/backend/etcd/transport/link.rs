@@ -20,7 +20,7 @@ use crate::backend::transport::connection::Connection;
 use crate::base::clock::Moment;
 use crate::types::health::LastError;
 
-/// The filter that leaves out what is written.
+/// The filter that leaves out writes.
 const NO_PUT: i32 = 0;
 /// The type of an event.
 const DELETE: i32 = 1;
@@ -28,10 +28,10 @@ const DELETE: i32 = 1;
 pub(crate) struct Link {
     connection: Connection<Result<Opened, Trouble>, Channel>,
     dialer: Dialer,
-    /// What waits for room on the connection.
+    /// Calls that wait for a free stream of the connection.
     unsent: VecDeque<Sent<Recipient>>,
     in_flight: Vec<InFlight>,
-    /// What waits for the stream of all watches.
+    /// Requests that wait for the stream of all watches.
     unset: VecDeque<WatchOp>,
     watching: Option<Watching>,
 }
@@ -51,7 +51,7 @@ struct Watching {
     asked: VecDeque<u64>,
 }
 
-/// What a link reports.
+/// A report of a link.
 pub(crate) enum Report {
     Up(Cluster),
     Down(Trouble),
@@ -122,7 +122,7 @@ impl Link {
         }
     }
 
-    /// Writes as much as there is room for, and reads; whether the connection has ended.
+    /// Writes as much as the connection accepts, and reads; whether the connection has ended.
     fn exchange(&mut self, cx: &mut Context<'_>, now: Moment) -> Option<Poll<Trouble>> {
         loop {
             let any = self.write(cx, now);
@@ -134,7 +134,7 @@ impl Link {
         }
     }
 
-    /// Opens as many requests as there is room for; `false` if it was none.
+    /// Opens as many requests as the connection accepts; `false` if it accepts none.
     fn write(&mut self, cx: &mut Context<'_>, now: Moment) -> bool {
         let Some(channel) = self.connection.up_mut() else {
             return false;
@@ -198,8 +198,8 @@ impl Link {
         broken
     }
 
-    /// Sends a call once there is room, where there is a connection. What keeps leases
-    /// alive goes first.
+    /// Sends a call once the connection is up and accepts it. Calls that keep leases alive
+    /// go first.
     pub(crate) fn call(&mut self, sent: Sent<Recipient>) {
         if !self.is_up() {
             return;
@@ -244,7 +244,7 @@ impl Link {
     /// hold it up.
     fn answer_by(&self) -> Option<Moment> {
         let in_flight = self.in_flight.iter().map(|flight| flight.silent);
-        // While there is no room at all, nothing is in flight.
+        // While the connection accepts nothing at all, nothing is in flight.
         let since =
             |sent: &Sent<Recipient>| self.connection.silence.limit(sent.at, sent.call_timeout);
         let unsent = self.unsent.iter().map(since);
@@ -287,7 +287,7 @@ impl Watching {
             .send_data(frame(&WatchRequest { request }), false);
     }
 
-    /// What a watch reports.
+    /// The report of a watch.
     fn seen(&mut self, response: &WatchResponse) -> Option<Report> {
         let mut id = watch(response.watch_id);
         if response.watch_id < 0 {

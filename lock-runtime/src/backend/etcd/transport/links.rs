@@ -141,7 +141,7 @@ impl Links {
         }
     }
 
-    /// What went wrong last.
+    /// The last error.
     pub(crate) fn last_error(&self) -> Option<LastError> {
         let errors = self.members.iter().filter_map(Link::last_error);
         errors.max_by_key(|it| it.at).cloned()

@@ -10,7 +10,7 @@ use crate::types::finding::Finding;
 /// How often the way to the server is measured.
 const PROBES: usize = 10;
 
-/// What is asked about what, in rows of a name and a value. `SCHEMA` is quoted.
+/// Subjects and queries of the diagnosis; each query returns rows of a name and a value. `SCHEMA` is quoted.
 const QUESTIONS: &[(&str, &str)] = &[
     (
         "settings",

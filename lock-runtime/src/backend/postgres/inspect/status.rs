@@ -1,4 +1,4 @@
-//! Who holds a lock and who waits for it.
+//! The holders and waiters of a lock.
 
 use std::time::{Duration, SystemTime};
 
@@ -43,7 +43,7 @@ fn note(status: &mut Status, row: &Row) -> Option<()> {
     Some(())
 }
 
-/// A holder that has let go has no number any more.
+/// A holder that has released the lock has no number any more.
 pub(super) fn holder(name: &str, left: Duration, fence: Option<u64>, age: Option<u64>) -> Holder {
     let holder = name::holder(name, Some(left));
     if holder.cooling_down {

@@ -16,7 +16,7 @@ pub(crate) struct Answer {
     pub(crate) was_parsed: bool,
 }
 
-/// What has come in of an answer.
+/// The part of an answer that has come in.
 #[derive(Debug, Default)]
 pub(crate) struct Gathering {
     rows: Vec<Row>,

@@ -21,7 +21,7 @@ pub(crate) struct Call {
     pub(crate) timeout: Duration,
 }
 
-/// What the server knows of a statement.
+/// The server's knowledge of a statement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Known {
     /// It is prepared under its name.

@@ -17,7 +17,7 @@ pub(crate) struct ServerError {
     routine: Box<str>,
 }
 
-/// What an error means for the call that it answers.
+/// The meaning of an error for the call that it answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Meaning {
     /// The server has forgotten the prepared statement, and has done nothing. The same call can
@@ -25,7 +25,7 @@ pub(crate) enum Meaning {
     NotRun,
     /// The server cannot carry it out at the moment, and has done nothing.
     NotNow,
-    /// The server carries it out when somebody has changed something, and has done nothing.
+    /// The server has done nothing, and will carry it out once an operator has changed something.
     Never,
 }
 
@@ -63,8 +63,8 @@ impl ServerError {
         }
     }
 
-    /// Whether the server is not what it was when it was connected to: it only reads, as a standby does, or waits for
-    /// other standbys.
+    /// Whether the server has changed since the connection opened: it only reads, as a standby
+    /// does, or waits for other standbys.
     pub(crate) fn is_of_another_server(&self) -> bool {
         matches!(&*self.code, "25006" | "LR004")
     }
@@ -83,7 +83,7 @@ impl ServerError {
         &*self.code == "42501"
     }
 
-    /// Whether the connection ends with it. What became of the call is not known.
+    /// Whether the connection ends with it. The outcome of the call is unknown then.
     pub(crate) fn is_fatal(&self) -> bool {
         matches!(&*self.severity, "FATAL" | "PANIC")
     }

@@ -1,4 +1,4 @@
-//! What another session has sent with `NOTIFY`.
+//! A message that another session has sent with `NOTIFY`.
 
 use std::io;
 

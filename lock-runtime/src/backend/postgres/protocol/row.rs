@@ -11,7 +11,7 @@ use postgres_protocol::message::backend::DataRowBody;
 #[derive(Clone, Debug)]
 pub(crate) struct Row {
     bytes: Bytes,
-    /// Where each value stands; `None` for `NULL`.
+    /// The place of each value; `None` for `NULL`.
     values: Vec<Option<Range<usize>>>,
 }
 

@@ -39,7 +39,7 @@ pub(crate) struct Statement {
 }
 
 impl Statement {
-    /// A statement that a server parses once for each connection, unless a pooler stands in
+    /// A statement that a server parses once for each connection, unless a pooler is in
     /// front of it.
     pub(crate) fn prepared(name: &'static str, text: String, types: &'static [Type]) -> Self {
         let name = Some(name);

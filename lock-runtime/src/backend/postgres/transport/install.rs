@@ -1,4 +1,4 @@
-//! Creates or upgrades the schema that the locks stand in.
+//! Creates or upgrades the schema of the locks.
 
 use postgres_protocol::message::frontend;
 
@@ -14,8 +14,8 @@ use crate::backend::postgres::sql::identifier;
 const BEGIN: &str = "BEGIN ISOLATION LEVEL READ COMMITTED; \
      SELECT pg_catalog.pg_advisory_xact_lock(7811887152104564336); SAVEPOINT looked";
 
-/// Sees to it that the schema is there, new enough, and open to the user. `found` is what the
-/// server has said of its version.
+/// Ensures that the schema exists, is new enough, and is open to the user. `found` is the server's
+/// answer about its version.
 pub(super) async fn ensure(
     wire: &mut Wire,
     schema: &Schema,
@@ -35,7 +35,7 @@ pub(super) async fn ensure(
     if self::lack(schema, user, version_of(version))?.is_none() {
         return run(wire, "ROLLBACK").await;
     }
-    // The script commits. It finds what it has written by the number of the transaction, which a
+    // The script commits. It recognizes its own writes by the number of the transaction, which a
     // savepoint has too.
     let script = format!("ROLLBACK TO looked; RELEASE looked; {}", schema.script);
     match try_run(wire, &script).await? {
@@ -47,7 +47,7 @@ pub(super) async fn ensure(
     }
 }
 
-/// What is missing, if anything.
+/// The missing part, if any.
 fn lack(
     schema: &Schema,
     user: &str,

@@ -25,7 +25,7 @@ pub(crate) struct Link<T> {
     connection: Connection<Result<Opened, Trouble>, Open<T>>,
 }
 
-/// What has happened.
+/// An event of a link.
 #[derive(Debug)]
 pub(crate) enum LinkEvent<T> {
     /// The connection takes calls.
@@ -63,7 +63,7 @@ impl<T> Link<T> {
         self.is_up() && !self.awaits_answer()
     }
 
-    /// What went wrong last.
+    /// The last error.
     pub(crate) fn last_error(&self) -> Option<LastError> {
         self.connection.last_error.clone()
     }
@@ -89,7 +89,7 @@ impl<T> Link<T> {
                 Err(trouble) => self.failed(now, trouble),
             });
         }
-        // What came in before the connection ended is an answer still.
+        // An answer that came in before the connection ended still counts.
         let event = match self.next_event(now) {
             Ok(None) => {
                 self.connection.up_mut()?.poll(cx);
@@ -121,7 +121,7 @@ impl<T> Link<T> {
         })
     }
 
-    /// What the messages tell that have come in; an error if the connection is of no more use.
+    /// The event of the messages that have come in; an error if the connection cannot be used any more.
     fn next_event(&mut self, now: Moment) -> Result<Option<LinkEvent<T>>, Cause> {
         while let Some(open) = self.connection.up_mut()
             && let Some(news) = open.incoming()?

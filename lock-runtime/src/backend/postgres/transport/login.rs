@@ -14,18 +14,18 @@ use crate::backend::postgres::protocol::answer::strange;
 use crate::backend::postgres::protocol::error::ServerError;
 use crate::types::holder::THIS_PROCESS;
 
-/// Who asks, and where.
+/// User, database and password of a connection.
 pub(super) struct Login<'a> {
     pub(super) user: &'a str,
     /// Empty if there is none.
     pub(super) password: &'a str,
     pub(super) database: Option<&'a str>,
-    /// Whether nobody else can read what is sent.
+    /// Whether the connection is safe from eavesdroppers.
     pub(super) is_private: bool,
 }
 
 impl Login<'_> {
-    /// Logs in; returns the number of the server's process, where it is told.
+    /// Logs in; returns the number of the server's process, if the server reports it.
     pub(super) async fn run(&self, wire: &mut Wire) -> Result<Option<i32>, Trouble> {
         self.start(wire.out()).map_err(|_| {
             Trouble::invalid(
@@ -146,7 +146,7 @@ fn unwritable() -> Trouble {
     Trouble::never("the password has a NUL character in it, which PostgreSQL does not allow")
 }
 
-/// What an operator sees in `pg_stat_activity`, where only printable ASCII may stand.
+/// The name that `pg_stat_activity` shows to operators: printable ASCII only.
 fn client_name() -> String {
     let host = THIS_PROCESS
         .host

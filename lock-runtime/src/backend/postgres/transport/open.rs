@@ -46,7 +46,7 @@ struct InFlight<T> {
     name: Option<&'static str>,
 }
 
-/// What a message of the server tells.
+/// A message of the server, as the link needs it.
 pub(super) enum Incoming<T> {
     Answer(T, Answer),
     Notification(Notification),
@@ -107,7 +107,7 @@ impl<T> Open<T> {
         self.wire.poll(cx);
     }
 
-    /// What the next message tells, if one has come in; why the connection is of no more use.
+    /// The next message, if one has come in; an error if the connection cannot be used any more.
     pub(super) fn incoming(&mut self) -> Result<Option<Incoming<T>>, Cause> {
         if let Some(cause) = self.useless.take() {
             return Err(cause);

@@ -49,7 +49,7 @@ const END_PREDECESSOR: &str = "SELECT pg_catalog.pg_terminate_backend(l.pid, $2)
 
 const TAKE_BELL: &str = "SELECT pg_catalog.pg_try_advisory_lock(SCHEMA.bell($1))";
 
-/// What a server has told of itself.
+/// The facts that a server reports of itself.
 pub(super) struct Facts {
     pub(super) version: u32,
     pub(super) is_pooled: bool,
@@ -87,7 +87,7 @@ pub(super) fn schema_version(schema: &str) -> Call {
     call(&format!("SELECT {schema}.version()"))
 }
 
-/// What a server has answered to that.
+/// The version in the answer of a server.
 pub(super) fn version_of(answer: Answer) -> Result<i32, ServerError> {
     let rows = answer.result?;
     Ok(rows.first().and_then(|row| row.number(0)).unwrap_or(0))
@@ -162,7 +162,7 @@ fn demand_settings(facts: &Row) -> Result<(), Trouble> {
     Ok(())
 }
 
-/// Sets what a role may have set otherwise.
+/// Overrides settings that a role may have.
 pub(super) async fn set(wire: &mut Wire) -> Result<(), Trouble> {
     let settings = SETTINGS.replace("s(", "pg_catalog.set_config(");
     let [answer] = wire.ask([call(&settings)]).await?;
@@ -175,8 +175,8 @@ pub(super) async fn depend_on_standbys(wire: &mut Wire) -> Result<(), Trouble> {
     one(&answer).map(drop)
 }
 
-/// Ends the connection that had this session before, so that none of its calls is carried out
-/// any more, and takes its bell. Where it does not end, the connection gets another session.
+/// Ends the connection that had this session before, so that none of its calls is carried out any
+/// more, and takes its bell. If that connection does not end, this one gets another session.
 pub(super) async fn take_bell(
     wire: &mut Wire,
     schema: &str,

@@ -1,16 +1,16 @@
-//! What a connection has found out about its server.
+//! The facts about the server of a connection.
 
 use crate::backend::postgres::address::Wake;
 use crate::backend::postgres::protocol::session::Session;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Server {
-    /// Whom the server knows on this connection: another one than before, if the server still
-    /// keeps the connection of that.
+    /// The session by which the server knows this connection. It is a new one if the server still keeps
+    /// the former connection.
     pub(crate) session: Session,
     /// As in 150003 for 15.3.
     pub(crate) version: u32,
-    /// Whether a pooler stands in between, so that each call may go over another connection.
+    /// Whether a pooler is in between, so that each call may go over another connection.
     pub(crate) is_pooled: bool,
     /// Whether notifications arrive, and the session counts as gone when nobody holds its bell.
     pub(crate) listens: bool,

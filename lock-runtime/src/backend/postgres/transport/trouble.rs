@@ -12,13 +12,13 @@ use crate::types::error::{Cause, LockError};
 pub(crate) enum Trouble {
     /// Another attempt may succeed, or another server.
     NotNow(Cause),
-    /// No attempt succeeds until somebody changes something.
+    /// No attempt succeeds until an operator changes something.
     Never(Cause),
     /// The same, and this setting is wrong.
     Invalid(&'static str, Cause),
 }
 
-/// What is wrong with a server that answers, in our own words.
+/// A defect of a server that answers, in our own words.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 struct Unfit(String);

@@ -16,7 +16,7 @@ const LONGEST: i32 = 64 * 1024 * 1024;
 
 pub(super) struct Wire {
     stream: Box<dyn Stream>,
-    /// What is written next.
+    /// The bytes to write next.
     unwritten: BytesMut,
     unread: BytesMut,
     /// Why nothing more comes in.
@@ -33,7 +33,7 @@ impl Wire {
         }
     }
 
-    /// Where messages are put that the next poll writes.
+    /// The buffer for messages that the next poll writes.
     pub(super) fn out(&mut self) -> &mut BytesMut {
         &mut self.unwritten
     }
@@ -41,7 +41,7 @@ impl Wire {
     /// Writes what was sent and reads what has come in.
     pub(super) fn poll(&mut self, cx: &mut Context<'_>) {
         if self.ended.is_none() {
-            // What has arrived counts, even if nothing can be written any more.
+            // Answers that have arrived count, even if nothing can be written any more.
             let written = self.write(cx);
             self.ended = self.read(cx).and(written).err();
         }
@@ -125,7 +125,7 @@ impl Wire {
     }
 }
 
-/// Whether a message belongs to no answer, and tells nothing that is of use here.
+/// Whether a message belongs to no answer and can be ignored.
 pub(super) fn is_aside(message: &Message) -> bool {
     matches!(
         message,

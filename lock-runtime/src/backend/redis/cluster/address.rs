@@ -1,4 +1,4 @@
-//! Where a cluster is and who asks there, read from a URL.
+//! The addresses of a cluster and its user, read from a URL.
 
 use std::fmt;
 

@@ -39,7 +39,7 @@ const WATCH: Duration = Duration::from_millis(250);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct ConnectionId(usize);
 
-/// What a query is asked over: a sharded connection, and the node for what is about no lock.
+/// The way of a query: a sharded connection, and the node if the query is about no lock.
 type Over = (usize, Option<NodeId>);
 
 /// The backend for `redis+cluster:`.
@@ -120,7 +120,7 @@ impl Cluster {
         }
     }
 
-    /// Asks one node after the other: one that is cut off does not know what has changed.
+    /// Asks one node after the other: a node that is cut off does not know of changes.
     fn ask_topology(&mut self, now: Moment) {
         if self.routes.next_wakeup().is_none_or(|at| at > now) {
             return;
@@ -141,7 +141,7 @@ impl Cluster {
         up.collect()
     }
 
-    /// What became of a question about the topology; `false` if nothing has.
+    /// Takes the answer about the topology, if there is one; `false` if not.
     fn hear_topology(&mut self, now: Moment) -> bool {
         let Some(topology) = self
             .sharded

@@ -1,5 +1,5 @@
-//! What a node's link has to send, and what came of it: the links of a sharded connection share one
-//! queue, so none of them owns it.
+//! The calls that a node's link has to send, and their outcomes: the links of a sharded connection
+//! share one queue, so none of them owns it.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -16,20 +16,20 @@ use crate::types::key::LockKey;
 pub(super) struct NodeMailbox {
     outbox: Vec<Sent>,
     inbox: VecDeque<Event>,
-    /// Grants and renewals that the node's replicas have to confirm, where they have to.
+    /// Grants and renewals that the node's replicas have to confirm, if any have to.
     replicated: Option<Unconfirmed>,
     /// Until when the node grants nothing, since it may have forgotten locks.
     quarantined: Option<Moment>,
 }
 
-/// What the node has said and its replicas have not confirmed yet.
+/// Answers of the node that its replicas have not confirmed yet.
 #[derive(Debug, Default)]
 struct Unconfirmed {
     /// Since they were last asked.
     said: Vec<Said>,
-    /// What they are being asked about.
+    /// The answers about which they are being asked.
     asked: Vec<Said>,
-    /// What is written to see whether replicas have it.
+    /// The key that is written to see whether replicas have it.
     mark: Option<LockKey>,
 }
 
@@ -54,7 +54,7 @@ impl Said {
 /// every second.
 const PUSH_TIMEOUT: Duration = Duration::from_millis(500);
 
-/// What a link reports, in the order in which it happened.
+/// A report of a link, in the order in which it happened.
 #[derive(Debug)]
 pub(super) enum Event {
     Replied(Sent, Result<Reply, Trouble>),

@@ -1,5 +1,5 @@
-//! Which nodes answer a query. About all locks each node answers for its slots, and what they
-//! have found is put together.
+//! Decides which nodes answer a query. Each node answers for the locks in its slots, and their
+//! results are merged.
 
 use std::collections::BTreeSet;
 use std::future::Future;
@@ -151,7 +151,7 @@ impl Cluster {
     }
 }
 
-/// What the masters answer, as one: locks of those that cannot be reached cannot be had.
+/// The answers of the masters, as one. Locks of unreachable masters cannot be granted.
 fn health(all: Vec<Health>) -> Option<Health> {
     let reachable = all.iter().filter(|it| it.connected).count();
     let unreachable = all.iter().find(|it| !it.connected);
@@ -170,7 +170,7 @@ fn health(all: Vec<Health>) -> Option<Health> {
     })
 }
 
-/// What all have found, unless one has failed.
+/// The results of all nodes, unless one has failed.
 async fn whole<T>(parts: Parts<T>, merge: fn(Vec<T>) -> T) -> Result<T, Cause> {
     match together(parts).await {
         (_, Some(cause)) => Err(cause),
@@ -208,7 +208,7 @@ mod tests {
     use super::*;
     use crate::backend::queue::protocol::trouble::ServerSaid;
 
-    /// What is listed where two nodes answer so, the second one first.
+    /// The list made of the answers of two nodes, of which the second one comes first.
     async fn listed(parts: [Result<&[&str], Cause>; 2]) -> Result<Vec<LockKey>, Cause> {
         let parts = parts.map(|part| {
             let (reply, answered) = oneshot::channel();

@@ -1,5 +1,5 @@
-//! Which node serves which slot, what a redirection changes in that, and when to ask the
-//! cluster anew. A state machine without I/O.
+//! The routes from slots to nodes, changed by redirections, and the time to ask the
+//! cluster again. A state machine without I/O.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -42,7 +42,7 @@ pub(crate) struct Routes {
     asking: bool,
     /// When to ask.
     due: Option<Moment>,
-    /// Whether nodes have come or gone since somebody looked.
+    /// Whether nodes have come or gone since the last look.
     other_nodes: bool,
 }
 
@@ -62,7 +62,7 @@ impl Changed {
 }
 
 impl Routes {
-    /// Only these nodes are known, and not what they serve.
+    /// Only these nodes are known, and not their slots.
     pub(crate) fn new(seeds: &[Host], now: Moment) -> Self {
         let mut this = Self {
             seeds: seeds.into(),
@@ -131,7 +131,7 @@ impl Routes {
         self.slots.get(usize::from(slot)).copied().flatten()
     }
 
-    /// Where to send a call on that `from` did not carry out, unless it has been sent on too
+    /// The next node for a call that `from` did not carry out, unless it has been sent on too
     /// often.
     pub(crate) fn follow(
         &mut self,
@@ -157,7 +157,7 @@ impl Routes {
         Some(to)
     }
 
-    /// Something does not fit what is known: ask soon.
+    /// Something contradicts the known routes: ask soon.
     pub(crate) fn doubt(&mut self, now: Moment) {
         let earliest = self.asked.map_or(now, |at| at.after(ASK_AT_MOST_EVERY));
         self.doubt_at(earliest.max(now));
@@ -202,7 +202,7 @@ impl Routes {
     /// Takes in the topology that `from` has named.
     pub(crate) fn learned(&mut self, now: Moment, from: NodeId, ranges: Vec<Range>) -> Changed {
         if ranges.is_empty() {
-            // It has left the cluster, or has lost what it knew.
+            // It has left the cluster, or has lost its data.
             self.not_learned(now);
             return Changed(Vec::new());
         }
@@ -235,7 +235,7 @@ impl Routes {
         changed
     }
 
-    /// A node has no name for itself where its clients should use the one they have.
+    /// A node without a name for itself is reached by the name that clients use already.
     fn host(&self, from: NodeId, name: &str, port: u16) -> Host {
         let name = match self.nodes.get(&from) {
             Some(host) if name.is_empty() => &host.name,

@@ -27,7 +27,7 @@ pub(super) struct ShardedConnection {
     pub(super) queue: Queue,
     pub(super) names: KeyNames,
     pub(super) nodes: BTreeMap<NodeId, Node>,
-    /// What became of a question about the topology.
+    /// The answer about the topology.
     topology: Option<Result<Changed, Trouble>>,
 }
 
@@ -138,7 +138,7 @@ impl ShardedConnection {
         true
     }
 
-    /// Connects where it has to, tells the queue, and sends what it wants sent.
+    /// Connects if it has to, notifies the queue, and sends its calls.
     pub(super) fn drive(&mut self, cx: &mut Context<'_>, now: Moment, routes: &mut Routes) -> bool {
         let mut changed = false;
         for node in self.nodes.values_mut() {

@@ -11,7 +11,7 @@ use crate::types::authority::Host;
 pub(crate) struct Range {
     pub(crate) first: u16,
     pub(crate) last: u16,
-    /// Its name is empty where it is that of the node which was asked.
+    /// Its name is empty if it is that of the node which was asked.
     pub(crate) master: Host,
 }
 

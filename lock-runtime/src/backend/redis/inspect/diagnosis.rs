@@ -20,7 +20,7 @@ const CLIENT_ID: &[&str] = &["CLIENT", "ID"];
 /// The number of no client.
 const CLIENT_KILL: &[&str] = &["CLIENT", "KILL", "ID", "9223372036854775807"];
 
-/// What is asked, in this order, and then the clock.
+/// The questions in their order; the clock follows.
 const FACTS: [Fact; 8] = [
     Fact::Info,
     Fact::Config("appendfsync"),
@@ -57,8 +57,8 @@ impl<C: Copy> Server<C> {
         Ok(findings(&facts))
     }
 
-    /// Looks for keys under the prefix that never expire. Whoever may not look does not know;
-    /// nor can locks be listed then, which says why.
+    /// Looks for keys under the prefix that never expire. A user without the right to look gets no
+    /// answer; listing locks fails then too, and says why.
     async fn lasting(&self) -> Result<Lasting, Cause> {
         let (mut found, mut cursor) = (Lasting::default(), 0);
         for _ in 0..MOST_PAGES {

@@ -26,7 +26,7 @@ impl<C: Copy> Server<C> {
     }
 }
 
-/// What an entry of the log says.
+/// An entry of the log.
 enum Entry {
     Granted(Kind, FencingToken),
     Ended(GrantEnd),
@@ -59,7 +59,7 @@ fn read(log: &Value) -> Option<Vec<Grant>> {
         }
     }
     for (name, (until, end)) in ends {
-        // What is left of an earlier grant has no beginning.
+        // The log has dropped the grant of an end that is left alone.
         if let Some(at) = grants.get(&name) {
             (history[*at].until, history[*at].end) = (Some(until), Some(end));
         }

@@ -71,7 +71,7 @@ fn mismatch() -> Cause {
     Trouble::not_now("the reply did not match its request").cause()
 }
 
-/// What is left of a lease; `Some(None)` for one without an end.
+/// The rest of a lease; `Some(None)` for one without an end.
 #[expect(
     clippy::option_option,
     reason = "the outer one says that the reply is odd"

@@ -36,7 +36,7 @@ impl<C: Copy> Server<C> {
         let (mut locks, mut first_count) = (Vec::new(), None);
         let mut asked = Vec::new();
         if has_counter {
-            // It is wanted also where there is no lock.
+            // It is wanted also if there is no lock.
             asked.push(ask_about(&[]));
         }
         let mut page = Some(self.page(&pattern, true, 0));

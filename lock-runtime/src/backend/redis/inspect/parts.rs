@@ -8,7 +8,7 @@ use crate::types::error::Cause;
 /// The answers that are still to come, one from each server.
 pub(crate) type Parts<T> = Vec<oneshot::Receiver<Result<T, Cause>>>;
 
-/// What they have found, and why the last one that failed did.
+/// Their results, and the error of the last one that failed.
 pub(crate) async fn together<T>(parts: Parts<T>) -> (Vec<T>, Option<Cause>) {
     let (mut found, mut failed) = (Vec::new(), None);
     for part in parts {

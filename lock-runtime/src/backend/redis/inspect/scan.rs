@@ -13,7 +13,7 @@ use crate::types::error::Cause;
 use crate::types::key::LockKey;
 use crate::types::query::Pattern;
 
-/// What a key on the server is of its lock.
+/// The role of a key for its lock.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Part {
     Owner,
@@ -22,7 +22,7 @@ enum Part {
 
 /// One page of a search.
 pub(super) struct Page {
-    /// Where the next one begins; zero after the last one.
+    /// The cursor of the next page; zero after the last one.
     pub(super) cursor: u64,
     /// The locks that were found by their owner or their queue.
     keys: Vec<(LockKey, Part)>,
@@ -85,7 +85,7 @@ impl Page {
     }
 }
 
-/// Where the next page begins, and the names in this one.
+/// The cursor of the next page, and the names in this one.
 pub(super) fn read_page(value: &Value) -> Option<(u64, &[Value])> {
     let Value::Array(items) = value else {
         return None;
@@ -97,7 +97,7 @@ pub(super) fn read_page(value: &Value) -> Option<(u64, &[Value])> {
 }
 
 /// A pattern for Redis that matches everything that this one does, and more: in Redis
-/// brackets have a meaning too, and a question mark stands for a byte.
+/// brackets have a meaning too, and a question mark matches a byte.
 fn glob(pattern: &Pattern) -> String {
     let mut glob = String::new();
     let mut rest = pattern.as_str().chars().peekable();

@@ -1,4 +1,4 @@
-//! Who holds a lock and who waits for it: what the server knows, and what the holders report.
+//! The holders and waiters of a lock, from the server and from the holders' reports.
 
 use std::time::{Duration, SystemTime};
 
@@ -99,7 +99,7 @@ fn note(status: &mut Status, report: &Report) {
     }
 }
 
-/// What the server knows, and the tokens of the holders that can report more.
+/// The server's answer, and the tokens of the holders that can report more.
 fn read(key: LockKey, known: &Value) -> Option<(Status, Vec<Token>)> {
     let Value::Array(items) = known else {
         return None;

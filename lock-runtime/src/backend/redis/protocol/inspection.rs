@@ -59,7 +59,7 @@ pub(crate) enum Fact {
     Clock,
     /// Which of the commands in the scripts are refused.
     Rights,
-    /// The answer to a command that connections send where they may.
+    /// The answer to a command that connections send if they may.
     Useful(&'static [&'static str]),
 }
 
@@ -161,7 +161,7 @@ impl Fact {
             Self::Clock => redis::cmd("TIME"),
             Self::Rights => {
                 let mut cmd = names.script(&scripts::RIGHTS).call(by_text);
-                // In braces, so that what is made of it is in the same slot.
+                // In braces, so that the keys made from it are in the same slot.
                 let scratch = format!("{}:{{{}}}:scratch", names.prefix, names.channel);
                 cmd.arg(1).arg(scratch).arg(&*names.channel);
                 cmd

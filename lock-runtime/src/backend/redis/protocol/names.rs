@@ -46,7 +46,7 @@ impl Layout {
         matches!(self, Self::Shared | Self::Plain)
     }
 
-    /// What it calls where others call this script.
+    /// Its form of a script.
     fn script(self, script: &'static Script) -> &'static Script {
         match self {
             Self::Setnx(_) => script.in_setnx(),
@@ -59,7 +59,7 @@ impl Layout {
 }
 
 /// The other keys of a lock, named after its owner: fence, queue, seen and holders; and its
-/// log, where it has a history.
+/// log, if it has a history.
 const PARTS: [&str; 5] = [":f", ":q", ":s", ":h", ":l"];
 
 /// The names of the keys and the channels, as the scripts expect them.
@@ -78,8 +78,8 @@ pub(crate) struct KeyNames {
     pub(crate) channel: Box<str>,
     /// The channel that all connections listen to.
     pub(crate) common: Box<str>,
-    /// What a node of a cluster adds to both, so that a message reaches those alone who
-    /// listen there: else nothing.
+    /// The suffix that a node of a cluster adds to both, so that a message reaches only clients that
+    /// listen there; else empty.
     pub(crate) at: Box<str>,
 }
 
@@ -143,7 +143,7 @@ impl KeyNames {
         self.layout == Layout::Declared
     }
 
-    /// What it calls where others call this script.
+    /// Its form of a script.
     pub(crate) fn script(&self, script: &'static Script) -> &'static Script {
         match self.history {
             0 => self.layout.script(script),

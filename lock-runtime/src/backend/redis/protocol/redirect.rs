@@ -1,4 +1,4 @@
-//! Redirections: where a node of a cluster sends a call that it has not carried out.
+//! Redirections of a node of a cluster for calls that it has not carried out.
 
 use std::fmt;
 

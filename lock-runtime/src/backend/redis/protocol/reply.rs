@@ -16,7 +16,7 @@ use crate::backend::token::Token;
 use crate::types::crowd::Crowd;
 use crate::types::kind::Kind;
 
-/// What a script answered.
+/// The answer of a script.
 pub(crate) type Reply = reply::Reply<Inspect>;
 
 impl Call {
@@ -137,7 +137,7 @@ pub(crate) fn number(value: &Value) -> Option<u64> {
     u64::from_redis_value_ref(value).ok()
 }
 
-/// Who is ahead of those who do not get the lock.
+/// The acquisitions ahead of a caller that does not get the lock.
 fn ahead(left: &Value, owner: Cow<'_, str>, crowd: &[Value]) -> Option<Ahead> {
     let left = match left {
         Value::Int(-1) => None,
@@ -154,7 +154,7 @@ fn ahead(left: &Value, owner: Cow<'_, str>, crowd: &[Value]) -> Option<Ahead> {
     })
 }
 
-/// Nobody, where the answer does not say; how long they have waited, only where it does.
+/// No waiters if the answer does not count them; their longest wait, only if it has that.
 fn crowd(items: &[Value]) -> Crowd {
     let number = |at: usize| match items.get(at) {
         Some(Value::Int(number)) => *number,

@@ -10,7 +10,7 @@ use crate::types::url::Url;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Setnx {
     unit: Unit,
-    /// From what is written to the end of the holder's time.
+    /// The time from the written value to the end of the holder's time.
     offset: Duration,
 }
 

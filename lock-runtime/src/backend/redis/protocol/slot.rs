@@ -5,7 +5,7 @@ use crate::types::key::LockKey;
 /// How many slots a cluster has.
 pub(crate) const SLOTS: u16 = 16384;
 
-/// The slot of all keys of a lock: its name stands in braces in each of them.
+/// The slot of all keys of a lock: each of them has its name in braces.
 pub(crate) fn of_lock(key: &LockKey) -> u16 {
     let name = key.as_str();
     of_tag(name.split('}').next().unwrap_or(name))

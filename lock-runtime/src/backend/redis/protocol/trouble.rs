@@ -1,4 +1,4 @@
-//! What an error of Redis means: why there is no reply.
+//! Errors of Redis: the reasons for a missing reply.
 
 use std::sync::Arc;
 
@@ -25,7 +25,7 @@ impl Trouble {
         Self::of(never, Arc::new(ServerSaid(text)))
     }
 
-    /// What went wrong while connecting.
+    /// An error while connecting.
     pub(crate) fn from_connecting(error: redis::RedisError, names: &KeyNames) -> Self {
         let never = is_for_good(&error);
         let text = error.to_string();
@@ -55,7 +55,7 @@ impl Trouble {
         self.cause().to_string().contains(NO_SUCH_DATABASE)
     }
 
-    /// Where a node of a cluster sends a call that it has not carried out.
+    /// The target to which a node of a cluster redirects a call that it has not carried out.
     pub(crate) fn redirect(&self) -> Option<&Redirect> {
         match self {
             Self::NotNow(cause) => cause.downcast_ref(),
@@ -89,7 +89,7 @@ impl Trouble {
     }
 }
 
-/// What a replica says to a script that writes, in the words in which it says so later on.
+/// The error of a replica for a script that writes, in the words of its later errors.
 fn read_only(error: &redis::RedisError) -> Option<String> {
     let code = error.code().filter(|code| *code == READONLY)?;
     Some(format!("{code} {}", error.detail().unwrap_or_default()))
@@ -110,7 +110,7 @@ pub(crate) fn is_for_good(error: &redis::RedisError) -> bool {
         )
 }
 
-/// What a replica says to whoever writes.
+/// The error of a replica for a write.
 const READONLY: &str = "READONLY";
 const NO_SUCH_DATABASE: &str = "DB index is out of range";
 const NO_CLUSTER: &str = "cluster support disabled";

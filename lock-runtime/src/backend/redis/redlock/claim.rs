@@ -47,7 +47,7 @@ pub(super) enum Stage {
     Leaving,
 }
 
-/// What one server has said last.
+/// The last answer of one server.
 #[derive(Debug)]
 pub(super) enum Part {
     /// Nothing since it was asked then.
@@ -57,11 +57,11 @@ pub(super) enum Part {
     /// It cannot be asked at the moment.
     Trouble,
     Granted(Grant),
-    /// What was granted is gone.
+    /// The grant is gone.
     Lost,
     /// It will never grant it.
     Failed,
-    /// It was asked to let go: whether it was ours, or `None` before it has answered.
+    /// It was asked to release: whether it held the lock, or `None` before it has answered.
     Left(Option<Result<bool, Cause>>),
 }
 
@@ -160,7 +160,7 @@ impl Claim {
         self.count(|it| matches!(it, Part::Waiting(_) | Part::Lost | Part::Failed))
     }
 
-    /// The holder whom most servers name, and how many do.
+    /// The holder that most servers name, and how many name it.
     pub(super) fn holder(&self) -> (Option<&Holder>, usize) {
         let ours = self.token.to_string();
         let named = self.parts.iter().filter_map(|part| match part {
@@ -199,7 +199,7 @@ impl Claim {
         })
     }
 
-    /// Why there is no majority, where nobody has said it.
+    /// The reason why there is no majority, if no server has given one.
     pub(super) fn too_few() -> Trouble {
         Trouble::not_now("fewer than a majority of the servers have answered")
     }

@@ -10,8 +10,8 @@ pub(crate) fn ahead(shows: Duration, now: Moment) -> i64 {
     shows.saturating_sub_unsigned(now.as_nanos() / 1000)
 }
 
-/// What is known of the servers' clocks. The positions of different processes follow the order
-/// in which they came as long as a majority of these clocks agree.
+/// The known times of the servers' clocks. The positions of different processes follow the order of
+/// their arrival as long as a majority of these clocks agree.
 #[derive(Debug)]
 pub(crate) struct Clocks {
     /// By how many µs each is ahead of ours.
@@ -36,12 +36,12 @@ impl Clocks {
 
     pub(super) fn learn(&mut self, server: usize, ahead: i64) {
         if self.ahead[server].replace(ahead) != Some(ahead) {
-            // What was given by a clock that was wrong holds nobody back.
+            // A position from a wrong clock must hold no later one back.
             self.last = 0;
         }
     }
 
-    /// The position of somebody who comes now: in µs, and behind those who came before.
+    /// The position of a newcomer: in µs, and behind all earlier ones.
     pub(super) fn position(&mut self, now: Moment) -> u64 {
         let mut known: Vec<_> = self.ahead.iter().flatten().copied().collect();
         known.sort_unstable();

@@ -1,4 +1,4 @@
-//! What becomes of the answers while a lock is acquired: a majority is ours, may become
+//! Judges the answers while a lock is acquired: a majority is ours, may become
 //! ours, or is left to others.
 
 use std::time::Duration;
@@ -10,7 +10,7 @@ use crate::backend::queue::order::Order;
 use crate::base::clock::Moment;
 use crate::types::terms::LeaseId;
 
-/// How long those that have not answered may keep others from what was granted.
+/// How long servers that have not answered may keep others from locks that were granted.
 const ANSWER_TIMEOUT: Duration = Duration::from_millis(20);
 /// The pause before what came back is yielded again; it doubles from time to time.
 const FIRST_PAUSE: Duration = Duration::from_millis(5);
@@ -56,9 +56,9 @@ impl Coordinator {
         self.note(now, server, id, Part::Granted(grant));
     }
 
-    /// What is too little for a majority goes to who stands before us: once it is known to be
-    /// too little, at once, and later and later when it keeps coming back, since then nobody
-    /// stands before us; else when those that have not answered have had their time.
+    /// Yields grants that are too few for a majority to the acquisition ahead. If they cannot become a
+    /// majority, it yields at once, and after growing pauses if they come back, since then nobody is
+    /// ahead. Otherwise it waits until the remaining servers have had their time to answer.
     fn contest(&mut self, now: Moment, id: LeaseId, short: bool) {
         let Some(claim) = self.claims.get_mut(&id) else {
             return;

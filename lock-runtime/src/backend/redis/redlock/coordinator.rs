@@ -35,7 +35,7 @@ impl Coordinator {
         }
     }
 
-    /// What to ask of which server now.
+    /// The next orders, each with its server.
     pub(crate) fn orders(&mut self) -> Vec<(usize, Order)> {
         std::mem::take(&mut self.orders)
     }
@@ -103,7 +103,7 @@ impl Coordinator {
         }
     }
 
-    /// Does what is due.
+    /// Carries out due work.
     pub(crate) fn tick(&mut self, now: Moment) {
         while let Some(id) = self.claims.due(now) {
             let Some(claim) = self.claims.get_mut(&id) else {

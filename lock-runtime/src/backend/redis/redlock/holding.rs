@@ -1,4 +1,4 @@
-//! What happens to a lock that a majority has granted: it is renewed, and let go of.
+//! Renews and releases locks that a majority has granted.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use crate::types::error::Cause;
 use crate::types::terms::LeaseId;
 
 impl Coordinator {
-    /// A server has granted what is held already, and may end it earlier than the others.
+    /// A server has granted a lock that is held already, and may end it earlier than the others.
     pub(super) fn joined(&mut self, now: Moment, server: usize, id: LeaseId, fence: u64) {
         let Some(claim) = self.claims.get_mut(&id) else {
             return;

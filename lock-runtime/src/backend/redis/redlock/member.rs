@@ -1,4 +1,4 @@
-//! One of the servers of which a majority decides. It is polled only where it has been woken or
+//! One of the servers of which a majority decides. It is polled only if it has been woken or
 //! asked: answers come in from one server after the other, and each wakes the whole.
 
 use std::sync::Arc;

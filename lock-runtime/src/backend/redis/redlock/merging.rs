@@ -1,5 +1,5 @@
-//! What several servers have found, as one: what a majority says of holders, and the most
-//! that any of them says of the others.
+//! The answers of several servers, as one: the holders that a majority names, and of all else the
+//! most that any server reports.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -55,7 +55,7 @@ pub(super) fn status(all: Vec<Status>, sight: Sight) -> Option<Status> {
 }
 
 pub(super) fn overview(all: Vec<Overview>, sight: Sight) -> Option<Overview> {
-    // What was granted by too few for a majority counts too.
+    // Grants by too few servers for a majority count too.
     let counts = || all.iter().filter_map(Overview::count);
     let count = counts().max_by_key(|it| it.fence).map(|it| Count {
         fence: it.fence,
@@ -123,7 +123,7 @@ pub(super) fn worst(all: Vec<Vec<Finding>>) -> Vec<Finding> {
     worst
 }
 
-/// Those whom enough servers name, with what is known of them together.
+/// The holders that enough servers name, with their merged facts.
 fn holders(seen: &[&[Holder]], sight: Sight) -> Vec<Holder> {
     let mut groups: Vec<Vec<&Holder>> = Vec::new();
     for holder in seen.iter().copied().flatten() {

@@ -39,7 +39,7 @@ impl Servers {
         Self::of(servers.collect()).map_err(|wrong| url.broken(&wrong))
     }
 
-    /// These, or what is wrong with them.
+    /// These servers, or the mistake in them.
     pub(crate) fn of(servers: Vec<Address>) -> Result<Self, String> {
         let count = servers.len();
         if !NUMBERS.contains(&count) {

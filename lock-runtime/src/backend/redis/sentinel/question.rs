@@ -1,4 +1,4 @@
-//! What one sentinel is asked, and what it answers.
+//! The questions to one sentinel, and its answers.
 
 use std::collections::HashMap;
 use std::io;
@@ -17,7 +17,7 @@ use crate::types::authority::Host;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Master {
     pub(crate) host: Host,
-    /// Grows with every failover; where a service is watched anew, it begins anew.
+    /// Grows with every failover; restarts if operators let sentinels watch the service again.
     pub(crate) epoch: u64,
 }
 

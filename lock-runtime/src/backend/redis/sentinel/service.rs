@@ -16,7 +16,7 @@ pub(crate) struct Service {
     /// One or more.
     pub(crate) sentinels: Vec<Host>,
     pub(crate) sentinel_login: Login,
-    /// Who asks the master, and one of its databases.
+    /// The user of the master, and one of its databases.
     pub(crate) login: Login,
     pub(crate) database: i64,
     /// Whether all connections are encrypted, those to the sentinels too.

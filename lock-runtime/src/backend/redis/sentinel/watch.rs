@@ -86,7 +86,7 @@ async fn follow(sentinels: &Sentinels, number: usize, sender: &mpsc::Sender<()>)
     }
 }
 
-/// Hears whom a sentinel names as the master, now and after every failover, while the
+/// Listens to the master that a sentinel names, now and after every failover, while the
 /// connection lasts.
 async fn listen(
     sentinels: &Sentinels,
@@ -94,7 +94,7 @@ async fn listen(
     mut messages: mpsc::UnboundedReceiver<PushInfo>,
     mut said: impl FnMut(Option<Master>),
 ) -> RedisResult<()> {
-    // Where that is forbidden, the questions find it out.
+    // If the subscription is forbidden, the questions find out about failovers.
     let _ = in_time(sentinels, connection.subscribe("+switch-master")).await;
     loop {
         let asked = master(&mut connection, &sentinels.service);

@@ -1,4 +1,4 @@
-//! What each sentinel has said last, and which master follows from that: without I/O.
+//! The last answer of each sentinel, and the master that follows from them: without I/O.
 
 use std::cmp::Reverse;
 use std::time::{Duration, Instant};
@@ -19,7 +19,7 @@ pub(super) struct Words {
     latest: Vec<Latest>,
 }
 
-/// What one sentinel has said last.
+/// The last answer of one sentinel.
 #[derive(Clone, Debug)]
 enum Latest {
     Nothing,
@@ -31,7 +31,7 @@ enum Latest {
 #[derive(Clone, Debug)]
 struct Word {
     master: Master,
-    /// When it was said first. What a sentinel says at first may be as old as we are.
+    /// The time at which it was said first. A sentinel's first answer may be as old as we are.
     since: Instant,
     /// When it was said last.
     heard: Instant,
@@ -65,8 +65,8 @@ impl Words {
     }
 
     /// The master, if a sentinel has named one of late: the one with the largest epoch, as
-    /// among sentinels, unless a majority has steadily named another one since. Epochs
-    /// begin anew where operators have a service watched anew.
+    /// sentinels agree on it, unless a majority has steadily named another one since. Epochs
+    /// restart if operators let sentinels watch a service again.
     pub(super) fn master(&self, now: Instant) -> Option<&Master> {
         let words: Vec<_> = self.words(now).collect();
         let named = |host: &Host| words.iter().filter(|it| it.master.host == *host).count();

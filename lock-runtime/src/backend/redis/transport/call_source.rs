@@ -11,10 +11,10 @@ use crate::backend::redis::protocol::reply::Reply;
 use crate::base::clock::Moment;
 use crate::types::key::LockKey;
 
-/// The queue of a server's only link, or what stands between the links to the nodes of a
+/// The queue of a server's only link, or the mailbox between the links to the nodes of a
 /// cluster and the one queue of them all.
 pub(crate) trait CallSource: fmt::Debug {
-    /// What to send now.
+    /// The next calls to send.
     fn calls(&mut self) -> Vec<Sent>;
 
     /// The answer to a call, or why there is none.
@@ -41,7 +41,7 @@ pub(crate) trait CallSource: fmt::Debug {
     /// Whether they have it.
     fn replicas_answered(&mut self, now: Moment, answer: &Result<(), Trouble>);
 
-    /// Whether what is to be sent may wait for more of it, as long as an answer is due.
+    /// Whether calls may wait for further ones, as long as an answer is due.
     fn can_wait(&self) -> bool {
         false
     }

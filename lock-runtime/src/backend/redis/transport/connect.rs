@@ -35,7 +35,7 @@ pub(crate) struct Opened {
     pub(crate) replicas: Option<(MultiplexedConnection, Io)>,
     /// For how long nothing must be granted on it.
     pub(crate) quarantine: Option<Duration>,
-    /// What the server is, where a change of that begins a quarantine.
+    /// The role of the server, if a change of it begins a quarantine.
     pub(crate) standing: Option<Standing>,
     /// `None` if the user has no right to ask for it.
     pub(crate) identity: Option<Identity>,
@@ -160,7 +160,7 @@ impl Dialer {
         }
     }
 
-    /// Who asks, and for how long that is valid.
+    /// The credentials, and for how long they are valid.
     async fn login(&self) -> Result<(RedisConnectionInfo, Option<Duration>), Trouble> {
         let login = self.login.clone();
         let latest = self.logins.latest().await.map_err(Trouble::NotNow)?;

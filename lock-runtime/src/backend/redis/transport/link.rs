@@ -51,7 +51,7 @@ pub(crate) struct Link<D = Queue> {
     proven: bool,
     /// The identity of the last one.
     identity: Option<Identity>,
-    /// What the server's clock showed, since 1970, and when.
+    /// The time of the server's clock, since 1970, and the moment at which it was read.
     clock: Option<(Duration, Moment)>,
     /// The server of this one, or of the last one, if sentinels have named it.
     master: Option<Master>,
@@ -66,12 +66,12 @@ pub(crate) struct Link<D = Queue> {
     role: Question,
 }
 
-/// What belongs to an open connection.
+/// The parts of an open connection.
 struct Up {
     wire: Wire,
-    /// Who confirms what has been said on the wire, if somebody has to.
+    /// The replicas that confirm answers, if any have to.
     replicas: Option<Replicas>,
-    /// What the server is, where it has to be the same still when it grants something.
+    /// The role of the server, if it must be unchanged when the server grants something.
     standing: Option<Standing>,
 }
 
@@ -117,7 +117,7 @@ impl<D: CallSource> Link<D> {
         self.connection.is_up()
     }
 
-    /// What the server's clock showed, since 1970, and when.
+    /// The time of the server's clock, since 1970, and the moment at which it was read.
     pub(crate) fn clock(&self) -> Option<(Duration, Moment)> {
         self.clock
     }
@@ -132,7 +132,7 @@ impl<D: CallSource> Link<D> {
         !self.in_flight.is_empty()
     }
 
-    /// What went wrong last.
+    /// The last error.
     pub(crate) fn last_error(&self) -> Option<LastError> {
         self.connection.last_error.clone()
     }

@@ -98,7 +98,7 @@ impl State {
     }
 }
 
-/// What the server says of a login.
+/// The server's answer to a login.
 fn accepted(answer: RedisResult<Vec<Value>>) -> Result<(), Cause> {
     let values = answer.map_err(|error| Arc::new(error) as Cause)?;
     match values.first() {

@@ -16,13 +16,13 @@ use crate::types::holder::THIS_PROCESS;
 pub(crate) struct Identity {
     /// The server's name for itself, a new one with each start.
     run: String,
-    /// The server's number for the connection. Numbers begin anew with each start.
+    /// The server's number for the connection. Numbers restart with the server.
     number: i64,
-    /// What its clock showed, in µs since 1970, and when that was asked.
+    /// The time of its clock, in µs since 1970, and the moment of the question.
     pub(super) clock: Option<(u64, Instant)>,
 }
 
-/// What a sentinel says may be out of date.
+/// Refuses a replica: the answer of a sentinel may be out of date.
 pub(super) async fn demand_master(connection: &mut MultiplexedConnection) -> RedisResult<()> {
     let role: Value = redis::cmd("ROLE").query_async(connection).await?;
     if is_master(&role) {
@@ -97,7 +97,7 @@ pub(super) async fn prepare(
     Ok(ours)
 }
 
-/// What a connection asks and tells first: its grants are delivered, and the scripts are there.
+/// The first calls of a connection: they test that grants are delivered, and load the scripts.
 fn first_calls(names: &KeyNames, channel: &str) -> Pipeline {
     let mut first = redis::pipe();
     first.cmd("CLIENT").arg("ID");
@@ -115,7 +115,7 @@ fn first_calls(names: &KeyNames, channel: &str) -> Pipeline {
     first
 }
 
-/// Who the server says we are; it may refuse that, and nothing depends on it.
+/// The server's identity for this connection; the server may refuse it, and nothing depends on it.
 fn identity(answers: &[Value], asked: Instant) -> Option<Identity> {
     let [Value::Int(number), info, ..] = answers else {
         return None;
@@ -128,7 +128,7 @@ fn identity(answers: &[Value], asked: Instant) -> Option<Identity> {
     })
 }
 
-/// What an operator sees in `CLIENT LIST`, where only printable ASCII may stand.
+/// The name that `CLIENT LIST` shows to operators: printable ASCII only.
 fn client_name() -> String {
     let host = THIS_PROCESS
         .host

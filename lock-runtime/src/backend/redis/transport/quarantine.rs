@@ -13,17 +13,17 @@ use crate::backend::redis::protocol::names::KeyNames;
 use crate::backend::redis::protocol::reply::{number, text};
 use crate::backend::redis::protocol::scripts;
 
-/// How long a master that is cut off from its replicas goes on, where nobody can say: the
+/// How long a master that is cut off from its replicas goes on, if it does not tell: the
 /// default of servers.
 const MAX_LAG: Duration = Duration::from_secs(10);
 
-/// What may change while a connection is open: a server that was a replica for a while
+/// The facts that may change while a connection is open: a server that was a replica for a while
 /// has the data of another one.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Standing {
     Replica,
     Master {
-        /// What the data has been called since it took over, if it has.
+        /// The name of the data since the server took over, if it has.
         promotion: Option<Box<str>>,
     },
 }
@@ -62,7 +62,7 @@ impl Standing {
     }
 }
 
-/// What a server tells of itself.
+/// The facts that a server reports of itself.
 struct Origin {
     run: String,
     uptime: Duration,
@@ -83,7 +83,7 @@ impl Origin {
     }
 }
 
-/// What a server is, and for how long nothing must be granted there, if no lease is longer
+/// The role of a server, and for how long it must not grant anything, if no lease is longer
 /// than `longest`.
 pub(super) async fn left(
     (connection, io): (&mut MultiplexedConnection, &mut Io),

@@ -1,4 +1,4 @@
-//! Where a connection goes: to an address that is known, or to the master that sentinels
+//! The target of a connection: a known address, or the master that sentinels
 //! name.
 
 use std::sync::Arc;
@@ -39,7 +39,7 @@ impl Way {
         matches!(self, Self::Sentinels(_))
     }
 
-    /// What to say of a server that does not answer.
+    /// The message about a server that does not answer.
     pub(super) fn silence(&self) -> &'static str {
         match self {
             Self::Known(route) if route.is_encrypted() => {

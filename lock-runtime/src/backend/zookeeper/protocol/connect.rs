@@ -11,7 +11,7 @@ pub(crate) struct Identity {
     password: Vec<u8>,
 }
 
-/// What a server says of the session.
+/// The server's answer about the session.
 pub(crate) struct Welcome {
     /// `None` if the session that was asked for has ended.
     pub(crate) identity: Option<Identity>,

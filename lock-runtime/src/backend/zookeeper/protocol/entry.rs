@@ -31,7 +31,7 @@ impl Entry {
         }
     }
 
-    /// `None` if somebody else has made the node.
+    /// `None` for a foreign node.
     pub(crate) fn parse(name: &str) -> Option<Self> {
         let (name, is_cooldown) = match name.strip_suffix("-rest") {
             Some(name) => (name, true),
@@ -53,7 +53,7 @@ impl Entry {
         })
     }
 
-    /// The same when its holder has let go.
+    /// The same after the release by its holder.
     pub(crate) fn cooldown(self) -> Self {
         Self {
             is_cooldown: true,
@@ -106,7 +106,7 @@ pub(crate) fn holders(queue: &[Entry]) -> usize {
     (0..kinds.len()).take_while(holds).count()
 }
 
-/// What is left of a cooldown whose node was created at a time of the server's clock.
+/// The rest of a cooldown whose node was created at a time of the server's clock.
 pub(crate) fn left(cooldown: Option<Duration>, stat: Stat, server_time: i64) -> Duration {
     let passed = u64::try_from(server_time - stat.created).unwrap_or(0);
     let cooldown = cooldown.unwrap_or_default();

@@ -46,7 +46,7 @@ impl Writer {
 /// Reads one packet, without its length.
 pub(super) struct Reader<'a>(&'a [u8]);
 
-/// A packet is not what it should be.
+/// A packet is malformed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the server has sent something that is no answer: it may not be ZooKeeper")]
 pub(crate) struct Malformed;

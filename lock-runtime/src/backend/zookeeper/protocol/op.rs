@@ -34,7 +34,7 @@ pub(crate) enum Op {
     },
     /// Several that create and delete nodes, of which all are done or none.
     Multi(Vec<Self>),
-    /// Watches go on that another connection had, with what it has missed.
+    /// Continues the watches of another connection, with the events that it has missed.
     Watch {
         seen: i64,
         data: Vec<String>,
@@ -57,7 +57,7 @@ pub(crate) enum Mode {
     Container = 4,
 }
 
-/// Whom a node lets in.
+/// The users that may use a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Access {
     Everybody,
@@ -153,7 +153,7 @@ impl Op {
         }
     }
 
-    /// What its answer consists of.
+    /// The parts of its answer.
     pub(crate) fn expected(&self) -> Expected {
         match self {
             Self::Create { .. } => Expected::Created,

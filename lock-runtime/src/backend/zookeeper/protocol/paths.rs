@@ -1,4 +1,4 @@
-//! Where the nodes of locks and sessions stand, and how names are written in paths.
+//! The paths of the nodes of locks and sessions, and the encoding of names in them.
 
 use std::fmt::Write as _;
 
@@ -47,14 +47,14 @@ impl Paths {
         format!("{}/{:016x}", self.sessions, session.id)
     }
 
-    /// Creates what stands above a lock, unless it is there.
+    /// Creates the nodes above a lock, unless they exist.
     pub(crate) fn above_lock(&self, key: &LockKey) -> Vec<Op> {
         let mut ops = self.above(&self.root);
         ops.push(container(self.lock(key)));
         ops
     }
 
-    /// Creates what stands above the nodes of sessions, unless it is there.
+    /// Creates the nodes above those of sessions, unless they exist.
     pub(crate) fn above_session(&self) -> Vec<Op> {
         self.above(&self.sessions)
     }
@@ -80,7 +80,7 @@ fn container(path: String) -> Op {
     }
 }
 
-/// What may not stand in the name of a node: `.` and `..` are no names, a `/` separates
+/// Characters that the name of a node must not contain: `.` and `..` are no names, a `/` separates
 /// them, and ZooKeeper refuses some characters that UTF-16 writes as two or that are
 /// private.
 fn is_special(c: char) -> bool {
@@ -108,7 +108,7 @@ pub(crate) fn key(node: &str) -> Option<LockKey> {
     let mut name = String::with_capacity(node.len());
     let mut rest = node;
     while let Some(c) = rest.chars().next() {
-        // A `%` of the lock's own name stands before other characters.
+        // A `%` of the lock's own name is followed by other characters.
         let (c, length) = special(rest).unwrap_or((c, c.len_utf8()));
         name.push(c);
         rest = rest.get(length..)?;

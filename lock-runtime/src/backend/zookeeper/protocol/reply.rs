@@ -1,4 +1,4 @@
-//! What the server answers and reports, and how it is read.
+//! The answers and reports of the server, and their decoding.
 
 use super::jute::{Malformed, Reader};
 
@@ -39,7 +39,7 @@ pub(crate) enum Change {
     Other,
 }
 
-/// What the answer to a request consists of.
+/// The parts of the answer to a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Expected {
     Created,
@@ -71,7 +71,7 @@ pub(crate) enum Reply {
     Done,
 }
 
-/// What the server knows of a node beside its data.
+/// The server's facts about a node beside its data.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Stat {
     /// The number of the change that created it.
@@ -87,7 +87,7 @@ pub(crate) struct Stat {
     pub(crate) owner: i64,
 }
 
-/// Why the server has not done what it was asked.
+/// The reason why the server refused a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum Trouble {
     #[error("there is no such node")]
@@ -167,7 +167,7 @@ impl Answer<'_> {
     }
 }
 
-/// Where one operation of several is refused, each has an error: zero before it, and
+/// If one operation of several is refused, each has an error: zero before it, and
 /// `NOT_RUN` after it.
 fn parts(reader: &mut Reader<'_>) -> Result<Result<Reply, Trouble>, Malformed> {
     const ERROR: i32 = -1;

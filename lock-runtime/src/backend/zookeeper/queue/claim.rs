@@ -44,13 +44,13 @@ pub(super) struct Claim {
     pub(super) without_above: u32,
     /// Why that could not be created.
     pub(super) above_refused: Option<Trouble>,
-    /// Nobody wants it any more: it leaves once it is known what it has.
+    /// No caller wants it any more: it leaves once its state is known.
     pub(super) unwanted: bool,
     /// An answer was lost.
     pub(super) unanswered: bool,
     /// The holder who was reported last.
     pub(super) holder: Option<Box<Holder>>,
-    /// Who else waits.
+    /// The other waiters.
     pub(super) crowd: Crowd,
     pub(super) granted: Moment,
     /// From when its lease counts, as was reported last.
@@ -127,13 +127,13 @@ impl Claim {
         !self.unwanted && !matches!(self.stage, Stage::Held | Stage::Leaving { .. })
     }
 
-    /// What its node says in a session of this timeout.
+    /// The data of its node in a session of this timeout.
     pub(super) fn data(&self, timeout: Duration) -> Vec<u8> {
         let time = self.terms.longest().map_or(timeout, |it| it.min(timeout));
         entry::data(&name::name(self.token, &self.terms), time, false)
     }
 
-    /// What it says while the lock cools down.
+    /// The data of the node while the lock cools down.
     pub(super) fn cooldown_data(&self, cooldown: Duration) -> Vec<u8> {
         entry::data(&name::name(self.token, &self.terms), cooldown, true)
     }

@@ -1,4 +1,4 @@
-//! What becomes of acquisitions when connections and sessions begin and end.
+//! Adapts acquisitions when connections and sessions begin and end.
 
 use std::sync::Arc;
 

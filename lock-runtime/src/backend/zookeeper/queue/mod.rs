@@ -1,4 +1,4 @@
-//! What each acquisition waits for and what to ask next: a state machine without I/O.
+//! The stage and the next request of each acquisition: a state machine without I/O.
 //!
 //! An acquisition is in the queue of its lock with a node that ends with the session. It
 //! looks at the queue, and holds the lock if its [`Position`] says so; otherwise it watches
@@ -121,7 +121,7 @@ impl Queue {
         self.end(id, cooldown.filter(|it| !it.is_zero()));
     }
 
-    /// Leaves the queue, or lets go of the lock at once.
+    /// Leaves the queue, or releases the lock at once.
     pub(super) fn abandon(&mut self, id: LeaseId) {
         self.end(id, None);
     }
@@ -153,7 +153,7 @@ impl Queue {
         }
     }
 
-    /// Does what is due: a lock has cooled down, a holder's node is to be watched, or a
+    /// Carries out due work: a lock has cooled down, a holder's node is to be watched, or a
     /// heartbeat is to be sent.
     pub(super) fn tick(&mut self, now: Moment) {
         while let Some(id) = self.claims.due(now) {
@@ -293,7 +293,7 @@ impl Queue {
         };
         let result = match trouble {
             None => Ok(held),
-            // Where an answer was lost, it was most likely that one.
+            // The lost answer was most likely that one.
             Some(Trouble::NoNode) => Ok(held && again),
             Some(trouble) => {
                 // Its node would hold up the queue for as long as the session lasts.

@@ -1,5 +1,5 @@
-//! What an acquisition finds in the queue of its lock: the lock, somebody ahead, or a lock
-//! that cools down. When its cooldown is over, whoever is next deletes its node.
+//! The position of an acquisition in the queue of its lock: it has the lock, is behind others,
+//! or finds a lock that cools down. When the cooldown is over, the next acquisition deletes its node.
 //!
 //! How long a lock has cooled down is the difference of two times of the leader's clock:
 //! when its node was created, and when the node of our session was written just now.
@@ -7,9 +7,9 @@
 //! Acquisitions of this manager may be right behind each other: nobody is between them, so
 //! that neither looks at the queue, which may be long.
 //!
-//! The servers number the nodes of a queue without gaps. Who comes right after another
-//! one of ours therefore waits for that one; and when that one has held the lock and is
-//! gone, nobody is ahead any more.
+//! The servers number the nodes of a queue without gaps. So an acquisition right after another one
+//! of ours waits for that one; and when that one has held the lock and is gone, nobody is
+//! ahead any more.
 
 use std::time::Duration;
 
@@ -34,7 +34,7 @@ pub(super) struct Snapshot<'a> {
     pub(super) changed: i64,
 }
 
-/// Who waits in a queue, besides so many of ours.
+/// The waiters in a queue, without so many of ours.
 fn crowd(queue: &[Entry], ours: usize) -> Crowd {
     let waiters = queue.len().saturating_sub(holders(queue) + ours);
     Crowd {
@@ -54,7 +54,7 @@ fn leaves_nothing(claim: &Claim) -> bool {
 }
 
 impl Queue {
-    /// A try that finds somebody in the queue does not enter it.
+    /// A try that finds others in the queue does not enter it.
     pub(super) fn tried(&mut self, id: LeaseId, queue: &[Entry]) {
         let Some(claim) = self.claims.get_mut(&id) else {
             return;
@@ -239,7 +239,7 @@ impl Queue {
         }
     }
 
-    /// Whoever held the lock has left it since.
+    /// The holder has left the lock since.
     pub(super) fn front_is_gone(&mut self, id: LeaseId) {
         if self.is_try(id) {
             self.begin(id);
@@ -397,7 +397,7 @@ impl Queue {
         }
     }
 
-    /// Somebody has changed what a waiter watched.
+    /// The node that a waiter watched has changed.
     pub(super) fn woken(&mut self, id: LeaseId, message: &Message) {
         let Some(claim) = self.claims.get(&id) else {
             return;
@@ -411,7 +411,7 @@ impl Queue {
         }
     }
 
-    /// The node that it watched is gone: it enters, or looks who is ahead now.
+    /// The node that it watched is gone: it enters, or reads the queue again.
     pub(super) fn ahead_is_gone(&mut self, id: LeaseId) {
         let Some(claim) = self.claims.get_mut(&id) else {
             return;

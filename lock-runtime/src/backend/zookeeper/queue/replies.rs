@@ -12,7 +12,7 @@ use crate::backend::zookeeper::protocol::reply::{Reply, Stat, Trouble};
 use crate::base::clock::Moment;
 use crate::types::terms::LeaseId;
 
-/// How often what is above a lock is created before it counts that this is refused.
+/// The attempts to create the nodes above a lock before this counts as refused.
 const ATTEMPTS: u32 = 3;
 
 impl Queue {
@@ -89,7 +89,7 @@ impl Queue {
                 claim.crowd.longest = Duration::from_millis(waited);
             }
             (Step::Front(_), Err(Trouble::NoNode)) => self.front_is_gone(id),
-            // Who it is may not be known.
+            // The holder may be unknown.
             (Step::Front(_), Err(_)) => self.report_holder(id, None),
             (Step::Own, Ok(_)) => {
                 if let Some(node) = claim.node {
@@ -103,10 +103,10 @@ impl Queue {
                 let again = now.after(pause.unwrap_or_default());
                 self.claims.schedule(again, id);
             }
-            // How long somebody has waited is reported where it is known.
+            // The first waiter's wait is reported if it is known.
             (Step::Waiter(_), Err(_)) => {}
             (_, Err(trouble)) => self.failed(id, trouble),
-            // The answer is of another kind than what was asked for.
+            // The answer does not fit the request.
             (_, Ok(_)) => self.failed(id, Trouble::Other(0)),
         }
     }
@@ -118,7 +118,7 @@ impl Queue {
         };
         claim.without_above += 1;
         match claim.above_refused.take() {
-            // The servers refuse to create also what is there, and remove what is empty.
+            // The servers also refuse to create an existing node, and they remove empty ones.
             Some(trouble) if claim.without_above >= ATTEMPTS => self.failed(id, trouble),
             _ if claim.unwanted => self.released(id, Ok(false)),
             _ => self.create_with_above(id),

@@ -1,4 +1,4 @@
-//! What is to be sent to the server.
+//! The requests that are to be sent to the server.
 
 use std::time::Duration;
 
@@ -31,18 +31,18 @@ impl Requests {
         self.calls.push(Call::new(op, to));
     }
 
-    /// What is to be sent.
+    /// The requests to send.
     pub(super) fn take(&mut self) -> Vec<Call> {
         std::mem::take(&mut self.calls)
     }
 
-    /// Nothing is left of what was to be sent, or deleted.
+    /// Forgets all requests and deletions that were not sent.
     pub(super) fn clear(&mut self) {
         self.calls.clear();
         self.leftovers.clear();
     }
 
-    /// Reads who is in the queue of a lock.
+    /// Reads the queue of a lock.
     pub(super) fn list(&mut self, claim: &Claim, turn: Turn, step: Step) {
         let path = self.paths.lock(&claim.terms.key);
         let watch = step == Step::Queue { watched: true };

@@ -1,4 +1,4 @@
-//! Who of ours came last in the queue of each lock.
+//! The last of our acquisitions in the queue of each lock.
 
 use std::collections::HashMap;
 

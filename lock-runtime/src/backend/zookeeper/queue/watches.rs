@@ -1,4 +1,4 @@
-//! Who looks again when a node changes.
+//! The acquisitions that look again when a node changes.
 
 use std::collections::HashMap;
 
@@ -10,7 +10,7 @@ use crate::types::terms::LeaseId;
 /// on a packet of more than 1 MiB. The client in Java has the same limit.
 const MOST_BYTES: usize = 128 * 1024;
 
-/// What a path takes beside its text.
+/// The bytes of a path beside its text.
 const LENGTH: usize = 4;
 
 /// The nodes that messages are expected about, each of which comes once.
@@ -31,7 +31,7 @@ impl Watches {
         add(&mut self.children, path, id);
     }
 
-    /// Those whom a message is for.
+    /// The recipients of a message.
     pub(super) fn changed(&mut self, path: &str, change: Change) -> Vec<LeaseId> {
         let nodes = match change {
             Change::Deleted | Change::Written => self.nodes.remove(path),
@@ -44,7 +44,7 @@ impl Watches {
         [nodes, children].into_iter().flatten().flatten().collect()
     }
 
-    /// Asks for all of them on another connection, with what it has missed since `seen`.
+    /// Asks for all of them on another connection, with the events that it has missed since `seen`.
     pub(super) fn renew(&self, seen: i64) -> Vec<Op> {
         let nodes = self.nodes.keys().map(|path| (path, true));
         let all = nodes.chain(self.children.keys().map(|path| (path, false)));

@@ -1,4 +1,4 @@
-//! Which acquisitions create and delete their nodes together: what a turn asks for goes to the
+//! Decides which acquisitions create and delete their nodes together: the writes of a turn go to the
 //! servers as one transaction, which costs them about as much as a single write.
 //!
 //! While two are in flight, the writes that come meanwhile gather for the next one. All

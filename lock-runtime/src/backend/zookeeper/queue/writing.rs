@@ -12,7 +12,7 @@ use crate::base::clock::Moment;
 use crate::types::key::LockKey;
 
 impl Queue {
-    /// What is to be sent.
+    /// The calls to send.
     pub(in super::super) fn calls(&mut self, now: Moment) -> Vec<Call> {
         while self.writes.are_due() {
             self.send_writes(now);
@@ -53,7 +53,7 @@ impl Queue {
         }
     }
 
-    /// What an acquisition is to write; `None` if nothing any more.
+    /// The write of an acquisition; `None` if it has nothing to write any more.
     fn write(&mut self, turn: Turn) -> Option<Write> {
         let timeout = self.session.as_ref()?.timeout;
         let claim = self.claims.in_turn(turn)?;

@@ -28,7 +28,7 @@ pub(crate) struct Dialer {
     /// In an order of this manager's own, so that not all ask the same server.
     servers: Vec<Route>,
     logins: AllLogins,
-    /// What is asked for.
+    /// The requested time.
     session_timeout: Duration,
     pub(super) connect_timeout: Duration,
     clock: Clock,
@@ -66,7 +66,7 @@ impl Dialer {
         self.session_timeout
     }
 
-    /// What each server answers to a word of four letters, which needs no session.
+    /// The answer of each server to a word of four letters, which needs no session.
     pub(crate) async fn say(&self, word: &str) -> Vec<(String, io::Result<String>)> {
         let mut answers = Vec::new();
         let timeout = first_attempt(self.connect_timeout);
@@ -79,7 +79,7 @@ impl Dialer {
         answers
     }
 
-    /// Whom the nodes let in that this manager creates.
+    /// The users that may use the nodes of this manager.
     pub(crate) fn access(&self) -> Access {
         if self.logins.latest.is_empty() {
             Access::Everybody

@@ -47,7 +47,7 @@ struct InFlight {
     to: Recipient,
 }
 
-/// What has happened.
+/// An event of a link.
 pub(crate) enum LinkEvent {
     /// A server has answered to the request for a session.
     Opened(Opened),
@@ -118,7 +118,7 @@ impl Link {
             None => {}
         }
         let wire = self.connection.up_mut()?;
-        // What came in before the connection ended is an answer still.
+        // An answer that came in before the connection ended still counts.
         let polled = wire.poll(cx);
         let event = match wire.packet() {
             Ok(Some(packet)) => self.received(now, &packet),
@@ -186,7 +186,7 @@ impl Link {
 
     /// The session is not to go on: the next attempt asks for another one.
     pub(crate) fn forget_session(&mut self) {
-        // The servers may have been restored to what was before.
+        // The servers may have been restored to an earlier state.
         self.seen = 0;
         self.call_timeout = Duration::MAX;
     }
@@ -232,7 +232,7 @@ impl Link {
             .in_flight
             .iter()
             .position(|it| it.number == answer.number);
-        // A ping may be answered before what was asked earlier.
+        // A ping may be answered before earlier requests.
         let asked = known.and_then(|at| self.in_flight.remove(at));
         let asked =
             asked.ok_or_else(|| io::Error::other("an answer belongs to another request"))?;

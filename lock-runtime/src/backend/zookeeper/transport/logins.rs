@@ -9,11 +9,11 @@ use crate::backend::transport::logins::Logins;
 use crate::types::credentials::Credentials;
 use crate::types::error::Cause;
 
-/// More than a session lasts for. The first one is kept: what stands above the locks may
+/// Enough for the length of a session. The first one is kept: the nodes above the locks may
 /// belong to it.
 const MOST: usize = 8;
 
-/// Who logs in, now and before.
+/// The users that log in, now and before.
 #[derive(Clone)]
 pub(super) struct AllLogins {
     pub(super) latest: Logins,

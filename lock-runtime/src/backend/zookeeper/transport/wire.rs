@@ -12,9 +12,9 @@ const LONGEST: usize = 64 * 1024 * 1024;
 
 pub(super) struct Wire {
     stream: Box<dyn Stream>,
-    /// What is written next.
+    /// The bytes to write next.
     unwritten: VecDeque<u8>,
-    /// What has been read, from `start` on.
+    /// The bytes read so far, from `start` on.
     read: Vec<u8>,
     start: usize,
 }

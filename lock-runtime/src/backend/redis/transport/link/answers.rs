@@ -1,4 +1,4 @@
-//! What a link does with what has arrived: answers to its pipelines, and pushes.
+//! Processes the arrivals on a link: answers to its pipelines, and pushes.
 
 use std::sync::Arc;
 

@@ -126,7 +126,7 @@ impl<D: CallSource> Link<D> {
         for pipeline in std::mem::take(&mut self.in_flight) {
             self.unknown(now, pipeline.sent, &cause);
         }
-        // Calls that were not sent yet are decided anew.
+        // The queue decides again about calls that were not sent yet.
         let unsent = self.queue.calls();
         self.unknown(now, unsent, &cause);
         self.queue.disconnected(Trouble::Unknown(cause));

@@ -1,4 +1,4 @@
-//! What a link asks of its server behind the calls of a pipeline: whether their answers count.
+//! The questions of a link behind the calls of a pipeline: whether their answers count.
 
 use redis::{Pipeline, Value};
 
@@ -9,12 +9,12 @@ use crate::backend::redis::transport::connect::Dialer;
 use crate::backend::redis::transport::prepare::is_master;
 use crate::backend::redis::transport::quarantine::Standing;
 
-/// Which of the questions stand at the end of a pipeline.
+/// The questions at the end of a pipeline.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Doubts {
     /// Whether the server may have forgotten locks.
     standing: bool,
-    /// Whether it is a replica, which answers what it knows, and may know little.
+    /// Whether it is a replica, which answers from data that may be old.
     role: bool,
 }
 
@@ -82,7 +82,7 @@ impl Doubts {
     }
 }
 
-/// Whether a replica would answer it, and perhaps with what was true long ago.
+/// Whether a replica would answer it, perhaps from old data.
 fn is_read(call: &Call) -> bool {
     matches!(
         call,

@@ -1,4 +1,4 @@
-//! What a link hears from others than its server: from the server's replicas, and from
+//! News that a link gets from others than its server: from the server's replicas, and from
 //! sentinels.
 
 use std::sync::Arc;
@@ -26,7 +26,7 @@ impl<D: CallSource> Link<D> {
         }
     }
 
-    /// Has the replicas confirm what has been said so far; `false` if nothing has.
+    /// Lets the replicas confirm all answers so far; `false` if there are none.
     pub(crate) fn ask_replicas(&mut self, now: Moment) -> bool {
         if let Some(up) = self.connection.up_mut()
             && let Some(replicas) = &mut up.replicas
@@ -52,7 +52,7 @@ impl<D: CallSource> Link<D> {
                 self.broken(now, Arc::new(replaced_by(&master.host)));
             }
         } else if has_changed {
-            // What is being tried was found before.
+            // The attempt under way goes to the address found before.
             self.connection.dial_at(now);
         }
     }
