@@ -10,7 +10,7 @@ const DISTANCE: u64 = (1 << 31) - 1;
 /// The server warns once fewer than 40 million are left, and stops at 3 million.
 const LEFT: u64 = 20_000_000;
 
-/// What one file knows of the fate of so many transactions, of which it has two bits each.
+/// How many transactions one file has two bits for.
 const FILE: u64 = 1 << 20;
 
 impl PostgresServer {

@@ -1,4 +1,4 @@
-//! Wall clocks of servers that step back, which ends no lease early; and forth, when every lease has ended, or before.
+//! Wall clocks of servers that step back, which ends no lease early; and forward, after all leases have ended, or before.
 
 use std::time::Duration;
 

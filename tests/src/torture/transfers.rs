@@ -1,5 +1,5 @@
-//! Balances that are changed in transactions which assert their fences: none loses a change, whoever else believes to hold
-//! its lock.
+//! Balances that are changed in transactions which assert their fences: no change is lost, even if two callers believe that
+//! they hold the lock.
 
 use std::{net::SocketAddr, time::Duration};
 
@@ -24,7 +24,7 @@ pub(super) async fn open_accounts(server: &PostgresServer) {
         .await;
 }
 
-/// Which balances are not the sums of their changes, and whether there were any.
+/// Describes balances that differ from the number of their changes, and balances that never changed.
 pub(super) async fn check_accounts(server: &PostgresServer) -> Vec<String> {
     let all = "SELECT id, balance, (SELECT count(*) FROM change WHERE account = id) FROM account";
     let accounts = server.peer().await.rows(all).await;
@@ -69,7 +69,7 @@ pub(super) async fn transfer(locks: LockManager, server: SocketAddr) {
     }
 }
 
-/// Adds one to a balance, though that may take longer than the lease lasts.
+/// Adds one to a balance; the transaction may outlast the lease.
 async fn change(
     user: &mut PostgresPeer,
     account: usize,
