@@ -43,7 +43,8 @@ impl Replica {
     }
 
     /// The server has done something, of which this one hears later.
-    fn follow(&mut self, arrives: Moment, server: &Server) {
+    fn follow(&mut self, now: Moment, arrives: Moment, server: &Server) {
+        self.learn(now);
         // What is written first arrives first.
         let arrives = self.up_to_date().map_or(arrives, |last| last.max(arrives));
         self.coming.push_back((arrives, server.clone()));
@@ -54,13 +55,18 @@ impl Replica {
         self.coming.back().map(|(at, _)| *at)
     }
 
-    /// What it knows now.
-    fn take_over(&mut self, now: Moment) -> Server {
+    /// Takes in what has arrived.
+    fn learn(&mut self, now: Moment) {
         while self.coming.front().is_some_and(|(at, _)| *at <= now) {
             if let Some((_, state)) = self.coming.pop_front() {
                 self.known = state;
             }
         }
+    }
+
+    /// What it knows now.
+    fn take_over(&mut self, now: Moment) -> Server {
+        self.learn(now);
         self.coming.clear();
         self.promoted = true;
         self.noticed = None;
@@ -88,7 +94,7 @@ impl World {
             self.latency()
         };
         if let Some(replica) = &mut self.replica {
-            replica.follow(self.now.after(delay), &self.servers[0]);
+            replica.follow(self.now, self.now.after(delay), &self.servers[0]);
         }
     }
 

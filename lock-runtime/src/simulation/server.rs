@@ -2,6 +2,7 @@
 //! clock.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 use std::time::Duration;
 
 use super::Store;
@@ -35,7 +36,8 @@ pub(super) struct Server {
     pub(super) ahead: Duration,
     /// Until when it may end leases early, since its clock has jumped forward.
     pub(super) hasty_until: Moment,
-    locks: BTreeMap<LockKey, Lock>,
+    /// Shared with what replicas know.
+    locks: BTreeMap<LockKey, Arc<Lock>>,
     /// Which clients a message reaches.
     pub(super) listeners: BTreeSet<usize>,
     /// Messages to be delivered, and to whom.
@@ -242,7 +244,7 @@ impl Server {
     }
 
     fn release(&mut self, now: Moment, key: &LockKey, token: Token, cooldown: Duration) -> bool {
-        let lock = self.locks.entry(key.clone()).or_default();
+        let lock = Arc::make_mut(self.locks.entry(key.clone()).or_default());
         lock.sweep(now);
         let found = lock.holders.iter().position(|it| it.token == Some(token));
         if let Some(found) = found {
@@ -280,7 +282,7 @@ impl Server {
     /// Who holds it exclusively.
     pub(super) fn owner(&mut self, now: Moment, key: &LockKey) -> Option<(usize, Token)> {
         let now = self.shows(now);
-        let lock = self.locks.get_mut(key)?;
+        let lock = Arc::make_mut(self.locks.get_mut(key)?);
         lock.sweep(now);
         let first = lock.holders.first()?;
         let token = first.token.filter(|_| first.kind == Kind::Exclusive)?;
@@ -294,7 +296,7 @@ impl Server {
     /// Revokes a lock, and hands it over; the tokens to notify.
     pub(super) fn force(&mut self, now: Moment, key: &LockKey) -> Vec<Token> {
         let now = self.shows(now);
-        let lock = self.locks.entry(key.clone()).or_default();
+        let lock = Arc::make_mut(self.locks.entry(key.clone()).or_default());
         lock.sweep(now);
         let holders = std::mem::take(&mut lock.holders);
         self.dispatch(now, key);
@@ -316,7 +318,7 @@ impl Server {
 
     fn dispatch(&mut self, now: Moment, key: &LockKey) {
         let fence = &mut self.fence;
-        let Some(lock) = self.locks.get_mut(key) else {
+        let Some(lock) = self.locks.get_mut(key).map(Arc::make_mut) else {
             return;
         };
         lock.sweep(now);
@@ -361,7 +363,7 @@ impl Server {
     }
 
     fn lock(&mut self, now: Moment, ticket: &Ticket) -> &mut Lock {
-        let lock = self.locks.entry(ticket.terms.key.clone()).or_default();
+        let lock = Arc::make_mut(self.locks.entry(ticket.terms.key.clone()).or_default());
         lock.sweep(now);
         lock
     }
