@@ -100,7 +100,8 @@ fn write_files(
     let mut text = format!(
         "[databases]\n* = host=127.0.0.1 port={}\n\
          [pgbouncer]\nlisten_addr = 127.0.0.1\nlisten_port = {port}\nunix_socket_dir =\n\
-         auth_type = trust\nauth_file = {}\nmax_client_conn = 500\ndefault_pool_size = 4\n",
+         auth_type = trust\nauth_file = {}\nmax_client_conn = 500\ndefault_pool_size = 4\n\
+         server_login_retry = 0.2\n",
         server.addr().port(),
         path("users").display()
     );

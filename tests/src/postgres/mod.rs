@@ -9,6 +9,7 @@ mod peer;
 mod processes;
 mod programs;
 mod shared;
+mod wraparound;
 
 use std::{
     ffi::OsString,
@@ -181,8 +182,11 @@ impl PostgresServer {
 
     /// Lets a standby take the place of the server that it followed, which is not told.
     pub async fn promote(&self) {
-        let promoted = self.cmd("SELECT pg_promote(true, 20)").await;
+        // A call that waits for the end keeps its snapshot, for which the standby may put off what it has received.
+        let promoted = self.cmd("SELECT pg_promote(wait => false)").await;
         assert_eq!(promoted, ["t"], "the standby was not promoted");
+        let leads = async || self.cmd("SELECT pg_is_in_recovery()").await == ["f"];
+        eventually(TIME_LIMIT, leads).await;
     }
 
     /// Returns when a standby has what this server has written.

@@ -1,4 +1,4 @@
-//! Wall clocks of servers that step back, which ends no lease early; and forth, when every lease has ended.
+//! Wall clocks of servers that step back, which ends no lease early; and forward, after all leases have ended, or before.
 
 use std::time::Duration;
 
@@ -11,6 +11,8 @@ const FAR: Duration = Duration::from_secs(3 * 3600);
 const NEAR: Duration = Duration::from_secs(20);
 /// PostgreSQL keeps the rows of unused locks, and so their fences, for an hour, and two steps go as far.
 const KEPT: Duration = Duration::from_secs(25 * 60);
+/// Longer than any lease.
+const HOUR: Duration = Duration::from_secs(3600);
 
 /// Lets some clocks step back, or all of them forth.
 pub(super) async fn strike(crew: &mut Crew) -> &'static str {
@@ -52,4 +54,19 @@ pub(super) async fn strike(crew: &mut Crew) -> &'static str {
     }
     sleep(about_a_lease()).await;
     "steps back"
+}
+
+/// Lets the clock jump forward while locks are held, whose leases end thereby.
+pub(super) async fn jump(crew: &mut Crew) -> &'static str {
+    let clocks = crew.store.clocks();
+    sleep(about_a_lease()).await;
+    if clocks == 0 {
+        return "clocks that cannot be moved";
+    }
+    crew.ahead.resize(clocks, Duration::ZERO);
+    for (number, ahead) in crew.ahead.iter_mut().enumerate() {
+        *ahead += HOUR;
+        crew.store.set_clock(number, *ahead).await;
+    }
+    "jumps forward"
 }

@@ -34,6 +34,7 @@ impl Profile {
             Self::CutOff(_) => cut_off::strike(crew).await,
             Self::Stale => stale::strike(crew).await,
             Self::Clock => clock::strike(crew).await,
+            Self::ClockForward => clock::jump(crew).await,
             Self::Messages => messages::strike(crew).await,
             Self::Limits => limits::strike(crew).await,
         }

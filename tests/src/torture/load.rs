@@ -14,7 +14,7 @@ use super::{
     HOT, HOT_KEY, LONG, PERMITS, PERMITS_KEY, Profile, READERS_KEY, SHARED, SHORT, Servers,
     body::{Bodies, linger, noted},
     history::{Grant, History, Kind, Mode, monotonic},
-    lock_name,
+    lock_name, transfers,
 };
 use crate::server::connect;
 
@@ -28,7 +28,7 @@ return 1
 ";
 
 /// Longer than a fault.
-const WAIT: Duration = Duration::from_secs(5);
+pub(super) const WAIT: Duration = Duration::from_secs(5);
 
 /// Runs until the process ends.
 ///
@@ -62,6 +62,14 @@ pub async fn run(
                     worker.section(bodies).await;
                 }
             });
+        }
+    }
+    if profile == Profile::ClockForward {
+        for _ in 0..transfers::TASKS {
+            tasks.spawn(transfers::transfer(
+                worker.manager.clone(),
+                transfers::server(locks),
+            ));
         }
     }
     tasks.join_all().await;

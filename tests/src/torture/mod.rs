@@ -24,6 +24,7 @@ mod servers;
 mod site;
 mod stale;
 mod store;
+mod transfers;
 mod trap;
 mod zookeeper;
 
@@ -138,6 +139,7 @@ async fn stop(crew: &mut Crew, healed: &[Duration], profile: Profile) -> (Report
         report.check_writes(key, &writes, &events);
     }
     crew.check_ttls().await;
+    crew.check_accounts().await;
     report.left_behind = crew.left_behind().await;
     (report, crew.chains(&events).await)
 }

@@ -9,6 +9,7 @@ use super::{
     fault::about_a_lease,
     history::monotonic,
     store::{Doing, Fleet},
+    transfers,
 };
 use crate::{
     Fate, PgBouncer, PostgresPair, PostgresPeer, PostgresServer, SCHEMA, TIME_LIMIT, eventually,
@@ -18,9 +19,6 @@ const SERVERS: usize = 2;
 
 /// How often statements are cancelled while they are.
 const CANCEL_EVERY: Duration = Duration::from_millis(3);
-
-/// Longer than any lease may last because of a clock that has stepped back.
-const HOUR: Duration = Duration::from_secs(3600);
 
 /// The size of the disks of servers that are filled, in MB.
 const DISK: u32 = 256;
@@ -45,7 +43,7 @@ impl Site {
             Profile::FullDisk => {
                 PostgresPair::start_with(test, PostgresServer::builder().disk(DISK)).await?
             }
-            Profile::Clock => {
+            Profile::Clock | Profile::ClockForward => {
                 let builder = PostgresServer::builder().moved_clock(test);
                 PostgresPair::start_with(test, builder).await?
             }
@@ -59,6 +57,9 @@ impl Site {
             Profile::Clients => Some(snapshot(pair.primary()).await),
             _ => None,
         };
+        if profile == Profile::ClockForward {
+            transfers::open_accounts(pair.primary()).await;
+        }
         Some(Self {
             pair,
             pooler,
@@ -71,6 +72,11 @@ impl Site {
     /// Whether its clock can be moved.
     pub(super) fn has_clock(&self) -> bool {
         self.pair.primary().has_clock()
+    }
+
+    /// What became of the transactions beside the bodies.
+    pub(super) async fn check_accounts(&self) -> Vec<String> {
+        transfers::check_accounts(self.pair.primary()).await
     }
 
     /// Its clock is ahead of the machine's by so much from now on.
@@ -298,10 +304,6 @@ impl Fleet for Site {
     fn left_behind(&mut self) -> Doing<'_, Vec<String>> {
         // Waiters of clients that are gone leave the queue when its lock is asked for.
         Box::pin(async {
-            // Leases that were given before the clock stepped back end late.
-            if self.has_clock() {
-                self.set_clock(HOUR);
-            }
             let mut left = self.pair.primary().traces(SCHEMA).await;
             left.retain(|it| !it.starts_with("waiter "));
             left

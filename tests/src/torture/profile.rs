@@ -31,6 +31,8 @@ pub enum Profile {
     Stale,
     /// The clocks of all servers step back, and forth while nobody has a lock.
     Clock,
+    /// The clock of the server jumps forward past all leases; beside the usual bodies, transactions assert their fences.
+    ClockForward,
     /// Connections break at a certain message.
     Messages,
     /// Servers and what is between them limit streams, buffers and the size of packets.
@@ -80,7 +82,7 @@ impl Protection {
 
 impl Profile {
     /// All of them, by the names that the command line knows.
-    pub const ALL: [(&str, Self); 19] = [
+    pub const ALL: [(&str, Self); 20] = [
         ("clients", Self::Clients),
         ("server", Self::Server),
         ("network", Self::Network),
@@ -99,6 +101,7 @@ impl Profile {
         ("cutoff-replicas", Self::CutOff(Protection::Replicas)),
         ("stale", Self::Stale),
         ("clock", Self::Clock),
+        ("clock-forward", Self::ClockForward),
         ("messages", Self::Messages),
         ("limits", Self::Limits),
         ("pooler", Self::Pooler),
@@ -124,6 +127,7 @@ impl Profile {
             Self::CutOff(_)
                 | Self::Stale
                 | Self::Clock
+                | Self::ClockForward
                 | Self::Messages
                 | Self::Limits
                 | Self::Pooler
@@ -153,7 +157,7 @@ impl Profile {
                 servers.chain() || matches!(servers, Servers::Redlock | Servers::Postgres)
             }
             Self::Limits => !matches!(servers, Servers::Setnx | Servers::Redlock),
-            Self::Pooler | Self::FullDisk => servers == Servers::Postgres,
+            Self::ClockForward | Self::Pooler | Self::FullDisk => servers == Servers::Postgres,
         }
     }
 
@@ -235,6 +239,8 @@ impl Profile {
             _ if servers.elects() => 1.0,
             // Most bodies end before they hear of it; of a minority only those hear who were stopped.
             Self::Keys | Self::Minority => 5.0,
+            // Most leases outlive what happens to a connection.
+            Self::Connections if servers == Servers::Postgres => 2.0,
             // It strikes one of three masters, and few of its leases.
             Self::Server | Self::Connections if servers == Servers::Cluster => 2.0,
             _ => 20.0,
@@ -243,9 +249,12 @@ impl Profile {
 
     /// What holds in spite of it.
     pub(super) fn promises(self, servers: Servers) -> Promises {
-        // Where somebody else meddles with the keys, bodies may overlap, and one that is handed a lock within its
-        // process may enter after a later one elsewhere.
-        let kept = !matches!(self, Self::Keys | Self::Failover(Protection::None));
+        // Where somebody else meddles with the keys, or leases end early, bodies may overlap, and one that is handed a
+        // lock within its process may enter after a later one elsewhere.
+        let kept = !matches!(
+            self,
+            Self::Keys | Self::Failover(Protection::None) | Self::ClockForward
+        );
         Promises {
             exclusive: kept,
             fences: kept && servers.fences(),

@@ -52,3 +52,27 @@ async fn a_call_that_cannot_be_carried_out_is_unavailable_in_time() {
     peer.rows("COMMIT").await;
     release(take(&locks, "key", LONG).await).await;
 }
+
+/// Each call about it keeps its connection busy for a second, and the others have to get through in between.
+#[tokio::test]
+async fn a_row_that_stays_locked_costs_no_other_lock() {
+    const TTL: Duration = Duration::from_secs(6);
+    let Some(server) = server().await else { return };
+    let locks = manager(&server.url()).await;
+    release(take(&locks, "key", LONG).await).await;
+    let guard = take(&locks, "other", TTL).await;
+    let mut peer = server.peer().await;
+    let row = "BEGIN; SELECT FROM lock_runtime.lock WHERE name = 'lock:{key}' FOR UPDATE";
+    peer.rows(row).await;
+    let wanted: Vec<_> = (0..4)
+        .map(|_| tokio::spawn(locks.lock("key").ttl(LONG).wait_forever().acquire()))
+        .collect();
+    sleep(2 * TTL).await;
+    assert!(guard.is_held());
+    assert!(wanted.iter().all(|it| !it.is_finished()));
+    peer.rows("COMMIT").await;
+    for wanted in wanted {
+        release(within(TIME_LIMIT, wanted).await.unwrap().unwrap()).await;
+    }
+    release(guard).await;
+}

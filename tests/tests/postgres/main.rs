@@ -12,6 +12,7 @@ mod clients;
 mod connections;
 mod crashes;
 mod cut;
+mod deleted_rows;
 mod fencing;
 mod full_disks;
 mod hand_overs;
@@ -23,6 +24,7 @@ mod restarts;
 mod settings;
 mod standbys;
 mod used_up;
+mod wraparound;
 
 /// The server of a test; `None`, with a notice, where it cannot be had.
 async fn server() -> Option<PostgresServer> {

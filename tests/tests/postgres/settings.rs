@@ -7,8 +7,20 @@ use tests::{LONG, PostgresServer, TIME_LIMIT, connect, queued, release, take, wi
 use tokio::time::sleep;
 
 /// Each of them changes how a server reads, plans, writes or cuts off a statement.
-const SETTINGS: [&str; 14] = [
+const SETTINGS: [&str; 26] = [
     "default_transaction_isolation = serializable",
+    "default_transaction_deferrable = on",
+    "client_encoding = 'LATIN1'",
+    "transform_null_equals = on",
+    "quote_all_identifiers = on",
+    "plpgsql.extra_errors = 'all'",
+    "plpgsql.extra_warnings = 'all'",
+    "plpgsql.variable_conflict = use_column",
+    "plan_cache_mode = force_generic_plan",
+    "session_replication_role = replica",
+    "row_security = off",
+    "extra_float_digits = -15",
+    "idle_in_transaction_session_timeout = '1ms'",
     "standard_conforming_strings = off",
     "escape_string_warning = on",
     "array_nulls = off",
@@ -55,6 +67,7 @@ async fn locks_do_not_depend_on_the_settings_of_the_role() {
     let url = format!("postgres://shop@{}/postgres", server.addr());
     let config = || LockConfig::new(&*url).unwrap().connect_timeout(TIME_LIMIT);
     let (locks, others) = (connect(config()).await, connect(config()).await);
+    release(take(&locks, "Schlüssel", LONG).await).await;
     let guard = take(&locks, "NULL", LONG).await;
     let next = queued(&others, others.lock("NULL").ttl(LONG).wait_forever()).await;
     sleep(Duration::from_millis(500)).await;

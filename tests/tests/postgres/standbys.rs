@@ -235,35 +235,65 @@ async fn a_lock_that_is_handed_over_counts_when_the_standby_has_it() {
     release(within(TIME_LIMIT, next).await.unwrap().unwrap()).await;
 }
 
+/// Changes a setting of a running server.
+async fn set(server: &PostgresServer, name: &str, value: &str) {
+    let set = format!("ALTER SYSTEM SET {name} = '{value}'");
+    server.cmd(&set).await;
+    server.cmd("SELECT pg_reload_conf()").await;
+    let is_set = async || server.cmd(&format!("SHOW {name}")).await == [value];
+    eventually(TIME_LIMIT, is_set).await;
+}
+
+/// A server with a synchronous standby, and a manager that depends on it and has had a lock.
+async fn depending() -> Option<(PostgresServer, PostgresServer, LockManager)> {
+    let server = PostgresServer::start(TEST).await?;
+    let standby = server.standby().await;
+    set(&server, "synchronous_standby_names", "*").await;
+    let config = LockConfig::new(format!("{}?replicas=1", server.url())).unwrap();
+    let locks = connect(config.connect_timeout(TIME_LIMIT)).await;
+    release(take(&locks, "key", LONG).await).await;
+    Some((server, standby, locks))
+}
+
+async fn is_usable_again(locks: &LockManager) {
+    let usable = async || {
+        let again = locks.lock("key").wait(Duration::from_secs(1)).acquire();
+        again.await.is_ok()
+    };
+    eventually(TIME_LIMIT, usable).await;
+}
+
 /// As tools do when a standby has failed, so that others can go on writing.
 #[tokio::test]
 async fn nothing_is_granted_once_the_server_waits_for_no_standby_any_more() {
-    let Some(server) = PostgresServer::start(TEST).await else {
+    let Some((server, _standby, locks)) = depending().await else {
         return;
     };
-    let set = async |names: &str| {
-        let set = format!("ALTER SYSTEM SET synchronous_standby_names = '{names}'");
-        server.cmd(&set).await;
-        server.cmd("SELECT pg_reload_conf()").await;
-        let is_set = async || server.cmd("SHOW synchronous_standby_names").await == [names];
-        eventually(TIME_LIMIT, is_set).await;
-    };
-    let _standby = server.standby().await;
-    set("*").await;
-    let config = || LockConfig::new(format!("{}?replicas=1", server.url())).unwrap();
-    let locks = connect(config().connect_timeout(TIME_LIMIT)).await;
-    release(take(&locks, "key", LONG).await).await;
-    set("").await;
+    set(&server, "synchronous_standby_names", "").await;
     let tried = locks.lock("key").wait(Duration::from_secs(1)).acquire();
     match within(TIME_LIMIT, tried).await {
         Err(error) => assert!(error.to_string().contains("standbys"), "{error}"),
         Ok(guard) => panic!("granted by one server alone: {guard:?}"),
     }
     // It is found again without a new manager.
-    set("*").await;
-    let usable = async || {
-        let again = locks.lock("key").wait(Duration::from_secs(1)).acquire();
-        again.await.is_ok()
+    set(&server, "synchronous_standby_names", "*").await;
+    is_usable_again(&locks).await;
+}
+
+/// The same with another setting, which counts for connections that are open.
+#[tokio::test]
+async fn grants_wait_for_the_standby_although_commits_need_not_any_more() {
+    let Some((server, mut standby, locks)) = depending().await else {
+        return;
     };
-    eventually(TIME_LIMIT, usable).await;
+    set(&server, "synchronous_commit", "local").await;
+    standby.stop();
+    for _ in 0..3 {
+        let tried = locks.lock("key").wait(Duration::from_secs(1)).acquire();
+        let tried = within(TIME_LIMIT, tried).await;
+        assert!(tried.is_err(), "granted by one server alone: {tried:?}");
+    }
+    standby.resume();
+    set(&server, "synchronous_commit", "on").await;
+    is_usable_again(&locks).await;
 }

@@ -47,6 +47,24 @@ async fn installing_again_keeps_locks_and_disturbs_nobody() {
     );
 }
 
+/// A dump reads for hours, and all calls would wait behind an installation that waits for it.
+#[tokio::test]
+async fn installing_again_waits_for_nobody_who_reads() {
+    let Some(home) = installed().await else {
+        return;
+    };
+    let schema = home.schema();
+    let (mut reader, mut sql) = (home.peer().await, home.peer().await);
+    let tables = ["lock", "sharer", "waiter", "run", "meta"];
+    let tables = tables.map(|it| format!("{schema}.{it}")).join(", ");
+    reader
+        .rows(&format!("BEGIN; LOCK TABLE {tables} IN ACCESS SHARE MODE"))
+        .await;
+    install(&mut sql, schema).await;
+    Peer::new(&home).await.take("lock:{a}", 1).await;
+    reader.rows("COMMIT").await;
+}
+
 #[tokio::test]
 async fn a_newer_version_is_not_replaced() {
     let Some(home) = installed().await else {

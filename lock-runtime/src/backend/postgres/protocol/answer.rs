@@ -10,8 +10,7 @@ use super::row::Row;
 #[derive(Debug)]
 pub(crate) struct Answer {
     pub(crate) result: Result<Vec<Row>, ServerError>,
-    /// The warnings of the server. A success beside a warning may not be one: the wait for a
-    /// synchronous standby may have been cancelled.
+    /// Warnings beside which a success may not be one.
     pub(crate) warnings: Vec<ServerError>,
     /// Whether the statement of the call was parsed.
     pub(crate) was_parsed: bool,
@@ -52,7 +51,7 @@ impl Gathering {
     }
 
     fn note(&mut self, notice: ServerError) {
-        if notice.is_warning() {
+        if notice.casts_doubt() {
             self.warnings.push(notice);
         }
     }
@@ -110,6 +109,7 @@ mod tests {
             (b'Z', b"I"),
             (b'N', b"VWARNING\0C01000\0Mhm\0\0"),
             (b'N', b"VNOTICE\0C00000\0Mhm\0\0"),
+            (b'N', b"VWARNING\0C01000\0Mhm\0RGetNewTransactionId\0\0"),
             (b'C', b"SELECT 0\0"),
             (b'Z', b"I"),
         ]);

@@ -13,6 +13,8 @@ pub(crate) struct ServerError {
     /// The SQLSTATE.
     pub(crate) code: Box<str>,
     pub(crate) message: Box<str>,
+    /// The function of the server that reports it, whatever the language of the message.
+    routine: Box<str>,
 }
 
 /// The meaning of an error for the call that it answers.
@@ -33,6 +35,7 @@ impl ServerError {
             severity: "ERROR".into(),
             code: "".into(),
             message: "".into(),
+            routine: "".into(),
         };
         while let Some(field) = fields.next()? {
             let text = String::from_utf8_lossy(field.value_bytes());
@@ -41,6 +44,7 @@ impl ServerError {
                 b'V' => this.severity = text.into(),
                 b'C' => this.code = text.into(),
                 b'M' => this.message = text.into(),
+                b'R' => this.routine = text.into(),
                 _ => {}
             }
         }
@@ -84,8 +88,11 @@ impl ServerError {
         matches!(&*self.severity, "FATAL" | "PANIC")
     }
 
-    pub(super) fn is_warning(&self) -> bool {
-        &*self.severity == "WARNING"
+    /// Whether the success beside it may not be one: the wait for a synchronous standby may have been cancelled.
+    pub(super) fn casts_doubt(&self) -> bool {
+        // Long before transaction IDs run out, the server warns of that with each one that it gives out.
+        let is_of_ids = matches!(&*self.routine, "GetNewTransactionId" | "GetNewMultiXactId");
+        &*self.severity == "WARNING" && !is_of_ids
     }
 }
 
@@ -116,6 +123,7 @@ mod tests {
                     severity: "ERROR".into(),
                     code: code.into(),
                     message: "no".into(),
+                    routine: "".into(),
                 };
                 assert_eq!(error.meaning(), meaning, "{error}");
             }

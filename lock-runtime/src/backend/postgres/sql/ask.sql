@@ -21,9 +21,10 @@ BEGIN
   SELECT * INTO l FROM lock k WHERE k.name = ask.name ORDER BY k.ver DESC LIMIT 1;
   waiting := ARRAY(SELECT w.token FROM waiter w WHERE w.token = ANY (tokens));
   s.fences := array_fill(0::bigint, ARRAY[cardinality(tokens)]);
-  IF cardinality(waiting) < cardinality(tokens) OR l.kind <> 'x' OR l.expires <= clock_timestamp() THEN
+  IF cardinality(waiting) < cardinality(tokens) OR l.name IS NULL OR l.kind <> 'x' OR l.expires <= clock_timestamp()
+  THEN
     -- All other answers need no lock of the row.
-    l := take(ask.name, make => false);
+    l := take(ask.name, make => cardinality(waiting) > 0);
     IF l.name IS NOT NULL THEN
       before := ARRAY(SELECT w.token FROM waiter w WHERE w.token = ANY (tokens));
       was := l;

@@ -6,7 +6,8 @@
 --   UPDATE account SET …;
 --   COMMIT;
 --
--- The transaction may not be idle for more than 60 s after this, since nobody else is granted the lock meanwhile.
+-- The transaction may not be idle for more than 60 s after this, since nobody else is granted the lock meanwhile. A
+-- standby refuses the call: it lags behind, and its locks keep nobody out.
 
 -- Whether a lock is held with this fence, as the snapshot shows it: alone, or among others.
 CREATE OR REPLACE FUNCTION is_held(name text, fence bigint, OUT alone bool, OUT shared bool) LANGUAGE plpgsql AS $$
@@ -40,6 +41,10 @@ DECLARE
   alone bool;
   shared bool;
 BEGIN
+  IF pg_is_in_recovery() THEN
+    RAISE EXCEPTION 'the server is a standby, which does not know who holds the lock "%"', key
+      USING ERRCODE = '25006', HINT = 'Assert the fencing token on the primary.';
+  END IF;
   IF idle = interval '0' OR idle > interval '60 s' THEN
     PERFORM set_config('idle_in_transaction_session_timeout', '60s', true);
   END IF;

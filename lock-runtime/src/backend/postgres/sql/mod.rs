@@ -44,7 +44,8 @@ pub fn script(schema: &str) -> String {
         .replace(":'version'", &literal(&VERSION.to_string()))
 }
 
-fn identifier(name: &str) -> String {
+/// A name as SQL writes it.
+pub(crate) fn identifier(name: &str) -> String {
     format!("\"{}\"", name.replace('"', "\"\""))
 }
 

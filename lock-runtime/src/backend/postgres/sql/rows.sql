@@ -22,7 +22,12 @@ BEGIN
   IF FOUND OR NOT make THEN RETURN l; END IF;
   PERFORM pg_advisory_xact_lock(making(take.name));
   SELECT * INTO l FROM lock k WHERE k.name = take.name ORDER BY k.ver DESC LIMIT 1 FOR NO KEY UPDATE;
-  IF NOT FOUND THEN INSERT INTO lock (name) VALUES (take.name) RETURNING * INTO l; END IF;
+  IF NOT FOUND THEN
+    -- Waiters outlive a row that somebody has deleted.
+    INSERT INTO lock (name, waiters, tail)
+      SELECT take.name, count(*), coalesce(max(w.place), 0) FROM waiter w WHERE w.name = take.name
+      RETURNING * INTO l;
+  END IF;
   RETURN l;
 END $$;
 

@@ -22,8 +22,14 @@ CREATE TABLE IF NOT EXISTS lock (
   expires timestamptz NOT NULL DEFAULT '-infinity'    -- of the longest lease
 ) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 2000);
 CREATE INDEX IF NOT EXISTS lock_newest ON lock (name, ver);
--- Without a key, publications of all tables need this.
-ALTER TABLE lock REPLICA IDENTITY FULL;
+-- Without a key, publications of all tables need this. A change that is not needed would wait for whoever reads the table,
+-- as a dump does, and all calls would wait behind it.
+DO $$
+BEGIN
+  IF (SELECT c.relreplident FROM pg_class c WHERE c.oid = 'lock'::regclass) <> 'f' THEN
+    ALTER TABLE lock REPLICA IDENTITY FULL;
+  END IF;
+END $$;
 
 -- The holders of shared locks, also while their permits cool down or are those of tickets (without a token).
 CREATE TABLE IF NOT EXISTS sharer (

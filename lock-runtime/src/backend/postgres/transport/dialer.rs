@@ -133,7 +133,14 @@ impl Dialer {
         let schema = &self.schema.quoted();
         let facts = prepare::look(&mut wire, process, schema).await?;
         facts.standbys.demand(self.replicas)?;
-        install::ensure(&mut wire, &self.schema, self.install, facts.schema).await?;
+        install::ensure(
+            &mut wire,
+            &self.schema,
+            self.install,
+            login.user,
+            facts.schema,
+        )
+        .await?;
         let mut server = Server::new(session, facts.version, facts.is_pooled, self.wake);
         if !server.is_pooled {
             prepare::set(&mut wire).await?;

@@ -8,20 +8,22 @@ use super::wire::Wire;
 use crate::backend::postgres::address::Install;
 use crate::backend::postgres::protocol::error::ServerError;
 use crate::backend::postgres::protocol::schema::Schema;
+use crate::backend::postgres::sql::identifier;
 
 /// One manager at a time installs schemas.
 const BEGIN: &str = "BEGIN ISOLATION LEVEL READ COMMITTED; \
      SELECT pg_catalog.pg_advisory_xact_lock(7811887152104564336); SAVEPOINT looked";
 
-/// Ensures that the schema exists and is new enough. `found` is the server's answer about its
-/// version.
+/// Ensures that the schema exists, is new enough, and is open to the user. `found` is the server's
+/// answer about its version.
 pub(super) async fn ensure(
     wire: &mut Wire,
     schema: &Schema,
     install: Install,
+    user: &str,
     found: Result<i32, ServerError>,
 ) -> Result<(), Trouble> {
-    let Some(lack) = lack(schema, found)? else {
+    let Some(lack) = lack(schema, user, found)? else {
         return Ok(());
     };
     if install == Install::Never {
@@ -30,7 +32,7 @@ pub(super) async fn ensure(
     run(wire, BEGIN).await?;
     // Another manager may be faster.
     let [version] = wire.ask([schema_version(&schema.quoted())]).await?;
-    if self::lack(schema, version_of(version))?.is_none() {
+    if self::lack(schema, user, version_of(version))?.is_none() {
         return run(wire, "ROLLBACK").await;
     }
     // The script commits. It recognizes its own writes by the number of the transaction, which a
@@ -46,7 +48,11 @@ pub(super) async fn ensure(
 }
 
 /// The missing part, if any.
-fn lack(schema: &Schema, found: Result<i32, ServerError>) -> Result<Option<String>, Trouble> {
+fn lack(
+    schema: &Schema,
+    user: &str,
+    found: Result<i32, ServerError>,
+) -> Result<Option<String>, Trouble> {
     let Schema { name, version, .. } = schema;
     match found {
         Ok(found) if found >= *version => Ok(None),
@@ -56,6 +62,14 @@ fn lack(schema: &Schema, found: Result<i32, ServerError>) -> Result<Option<Strin
         Err(error) if error.is_not_there() => Ok(Some(format!(
             "the database has no schema `{name}` for locks"
         ))),
+        Err(error) if error.is_forbidden() => {
+            let user = identifier(user);
+            let grant = format!("GRANT USAGE ON SCHEMA {} TO {user}", schema.quoted());
+            let why = format!(
+                "the user may not use the schema `{name}` ({error}): its owner must run `{grant}`"
+            );
+            Err(Trouble::invalid("schema", why))
+        }
         Err(error) => Err(error.into()),
     }
 }

@@ -34,9 +34,10 @@ const FACTS: &str = "SELECT pg_catalog.pg_backend_pid(), pg_catalog.pg_is_in_rec
 const SETTINGS: &str = "SELECT s('default_transaction_isolation', 'read committed', false), \
      s('idle_session_timeout', '0', false), s('client_min_messages', 'warning', false)";
 
-/// Grants are refused once this setting is another one than it is now.
-const DEPEND_ON_STANDBYS: &str = "SELECT pg_catalog.set_config('lock_runtime.standbys', \
-     pg_catalog.current_setting('synchronous_standby_names'), false)";
+/// Grants are refused once the first setting is another one than it is now, and the second one stays as it is.
+const DEPEND_ON_STANDBYS: &str = "SELECT \
+     pg_catalog.set_config('lock_runtime.standbys', pg_catalog.current_setting('synchronous_standby_names'), false), \
+     pg_catalog.set_config('synchronous_commit', pg_catalog.current_setting('synchronous_commit'), false)";
 
 /// Others hold the bell of a session for a moment too, and share it.
 const END_PREDECESSOR: &str = "SELECT pg_catalog.pg_terminate_backend(l.pid, $2) \
@@ -113,7 +114,7 @@ fn demand_usable(facts: &Row, version: u32, is_pooled: bool) -> Result<(), Troub
     }
     if facts.text(2) == Some("on") {
         return Err(Trouble::not_now(
-            "the server only reads: its `default_transaction_read_only` is on",
+            "the server only reads: turn off `default_transaction_read_only` of the server, the database or the role",
         ));
     }
     if version < OLDEST {

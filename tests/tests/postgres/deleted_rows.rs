@@ -1,0 +1,24 @@
+//! Rows of locks that somebody deletes: what was held is forgotten, and waiters are served.
+//!
+//! Section: postgres.md#what-it-promises
+
+use tests::{LONG, SCHEMA, TIME_LIMIT, poll_once, release, take, within};
+
+use crate::{manager, server, waiter};
+
+#[tokio::test]
+async fn holders_hear_of_rows_that_were_deleted_and_waiters_are_served_in_order() {
+    let Some(server) = server().await else { return };
+    let [ours, theirs] = [manager(&server.url()).await, manager(&server.url()).await];
+    for delete in ["TRUNCATE", "DELETE FROM"] {
+        let guard = take(&ours, "key", LONG).await;
+        let [first, mut second] = [waiter(&theirs).await, waiter(&ours).await];
+        server.cmd(&format!("{delete} {SCHEMA}.lock")).await;
+        within(TIME_LIMIT, guard.lost()).await;
+        let first = within(TIME_LIMIT, first).await.unwrap();
+        assert!(poll_once(&mut second).await.is_pending(), "two holders");
+        assert!(first.fencing_token() > guard.fencing_token());
+        release(first).await;
+        release(within(TIME_LIMIT, second).await.unwrap()).await;
+    }
+}
