@@ -5,6 +5,28 @@ use tests::{LONG, RedisServer, TIME_LIMIT, connect, queued, release, take, withi
 use crate::support::{lockctl, ran};
 
 #[tokio::test]
+async fn a_ticket_is_shown_with_its_end_and_may_be_revoked() {
+    let server = RedisServer::start().await;
+    let locks = connect(server.url()).await;
+    let guard = take(&locks, "video:7", LONG).await;
+    let ticket = within(TIME_LIMIT, guard.into_ticket(LONG)).await.unwrap();
+    let json = ran(&server, &["status", "video:7", "--json"]).await;
+    assert_eq!(json.object()["holders"][0]["ticket"], true);
+    let text = ran(&server, &["status", "video:7"]).await.stdout;
+    assert!(text.contains("ticket, until "), "{text}");
+    let secret = ticket.to_string();
+    let (secret, _) = secret.split_once('-').unwrap();
+    assert!(!text.contains(secret) && !json.stdout.contains(secret));
+    let done = ran(&server, &["release", "--force", "--yes", "video:7"]).await;
+    assert!(done.stdout.contains("cannot be adopted"), "{}", done.stdout);
+    assert!(
+        within(TIME_LIMIT, locks.adopt(&ticket).acquire())
+            .await
+            .is_err()
+    );
+}
+
+#[tokio::test]
 async fn a_status_has_the_holder_and_the_queue() {
     let server = RedisServer::start().await;
     let free = ran(&server, &["status", "stock:lamp", "--json"]).await;
