@@ -40,7 +40,9 @@ pub(crate) fn draw(report: &Report, results: &Path) {
     let text = std::fs::read_to_string(&kept).unwrap_or_default();
     let mut all: BTreeMap<String, Bars> = serde_json::from_str(&text).unwrap_or_default();
     for (case, _) in ROWS {
-        if let Some(values) = report.values(case, FIGURE) {
+        if let Some(mut values) = report.values(case, FIGURE) {
+            // Settings of ours that exist to be compared with.
+            values.retain(|(name, _)| !name.starts_with("ours,"));
             all.insert(case.into(), values);
         }
     }
