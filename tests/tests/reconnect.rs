@@ -83,16 +83,17 @@ async fn every_connection_is_killed_again_and_again() {
     let holder = connect(config.pool_size(2)).await;
     let other = connect(server.url()).await;
     let key = unique("killed");
-    let pulse = Pulse::default();
-    let body = work(take(&holder, &key, TTL).await, &pulse, TTL + TTL / 2);
+    let held = take(&holder, &key, 2 * TTL).await;
     let waiter = queue(&server, &other, &key, TTL, 1).await;
-    let end = Instant::now() + TTL;
-    while Instant::now() < end {
+    let end = || Instant::now() + held.remaining();
+    let granted_until = end();
+    // Two renewals lie behind it.
+    while end() < granted_until + TTL {
         server.kill_all_clients().await;
         eventually(SOON, async || server.listeners().await == 3).await;
+        assert!(held.is_held(), "not renewed in time");
     }
-    let outcome = within(2 * TTL, body).await.expect("no panic");
-    outcome.expect("renewed in time");
+    release(held).await;
     let guard = granted(FOUND, waiter).await;
 
     // What is released without a connection is released later.
