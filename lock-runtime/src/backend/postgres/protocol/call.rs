@@ -8,6 +8,7 @@ use postgres_protocol::IsNull;
 use postgres_protocol::message::frontend;
 
 use super::arg::Arg;
+use super::mark::Mark;
 use super::statement::Statement;
 
 /// Values are text, in both directions.
@@ -34,7 +35,7 @@ pub(crate) enum Known {
 
 impl Call {
     /// The same with a mark at the end of each row of its answer.
-    pub(crate) fn marked(self, mark: &str) -> Self {
+    pub(crate) fn marked(self, mark: Mark) -> Self {
         let statement = Arc::new(self.statement.marked(mark));
         Self { statement, ..self }
     }

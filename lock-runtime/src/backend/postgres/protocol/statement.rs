@@ -1,5 +1,7 @@
 //! SQL that is sent with arguments, and the types of these.
 
+use super::mark::Mark;
+
 /// The type of an argument. All are written as text, in the type's own syntax.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Type {
@@ -47,9 +49,11 @@ impl Statement {
     }
 
     /// The same with a mark at the end of each row.
-    pub(super) fn marked(&self, mark: &str) -> Self {
-        let text = format!("SELECT answer.*, '{mark}' FROM ({}) AS answer", self.text);
-        Self { text, ..*self }
+    pub(super) fn marked(&self, mark: Mark) -> Self {
+        Self {
+            text: mark.on(&self.text),
+            ..*self
+        }
     }
 
     /// A statement that is parsed with each call.

@@ -1,8 +1,6 @@
 //! An open connection: sends calls, and tells of their answers in the same order.
 //!
-//! Behind a pooler it sends one call at a time, and each answer of a function has to end with the mark of
-//! its call. PgBouncer 1.18 looks at the first answer only: if a client goes that has sent more calls, the
-//! next client of that connection gets their answers, which could pass for its own grants.
+//! Behind a pooler it sends one call at a time, and each answer of a function has to have the mark of its call.
 
 use std::collections::{HashSet, VecDeque};
 use std::io;
@@ -19,12 +17,11 @@ use super::wire::Wire;
 use crate::backend::postgres::protocol::answer::{Answer, Gathering, strange};
 use crate::backend::postgres::protocol::call::{Call, Known};
 use crate::backend::postgres::protocol::error::{Meaning, ServerError};
+use crate::backend::postgres::protocol::mark::Mark;
 use crate::backend::postgres::protocol::notification::Notification;
 use crate::backend::transport::silence::Silence;
 use crate::base::clock::Moment;
 use crate::types::error::Cause;
-
-const FOREIGN: &str = "the pooler delivered the answer to a call of another client";
 
 pub(super) struct Open<T> {
     wire: Wire,
@@ -34,7 +31,6 @@ pub(super) struct Open<T> {
     in_flight: VecDeque<Flight<T>>,
     /// The calls behind a pooler that wait for the answer in flight.
     unsent: VecDeque<(Call, T)>,
-    marks: Marks,
     /// Of the first call in flight.
     gathering: Gathering,
     /// Why the connection is dropped with the next poll.
@@ -53,28 +49,7 @@ struct InFlight<T> {
     to: T,
     /// The name under which its statement is prepared.
     name: Option<&'static str>,
-    /// The end of each row of its answer.
-    mark: Option<Box<str>>,
-}
-
-/// Marks that no other call has, of this client or another.
-struct Marks {
-    connection: u64,
-    calls: u64,
-}
-
-impl Marks {
-    fn next(&mut self) -> Box<str> {
-        self.calls += 1;
-        format!("{:016x}-{}", self.connection, self.calls).into()
-    }
-}
-
-impl<T> InFlight<T> {
-    fn is_answered_by(&self, answer: &Answer) -> bool {
-        let rows = answer.result.as_deref().unwrap_or_default();
-        self.mark.is_none() || rows.iter().all(|row| row.last() == self.mark.as_deref())
-    }
+    mark: Option<Mark>,
 }
 
 /// A message of the server, as the link needs it.
@@ -93,10 +68,6 @@ impl<T> Open<T> {
             prepared: HashSet::new(),
             in_flight: VecDeque::new(),
             unsent: VecDeque::new(),
-            marks: Marks {
-                connection: fastrand::u64(..),
-                calls: 0,
-            },
             gathering: Gathering::default(),
             useless: None,
         }
@@ -132,8 +103,8 @@ impl<T> Open<T> {
         for (call, to) in calls {
             let is_pooled = self.server.is_pooled;
             let is_function = call.statement.name.is_some();
-            let mark = (is_pooled && is_function).then(|| self.marks.next());
-            let call = match &mark {
+            let mark = (is_pooled && is_function).then(Mark::new);
+            let call = match mark {
                 Some(mark) => call.marked(mark),
                 None => call,
             };
@@ -198,12 +169,12 @@ impl<T> Open<T> {
     fn answered(&mut self, answer: Answer) -> Result<Incoming<T>, Cause> {
         let first = self.in_flight.front_mut();
         let first = first.ok_or_else(|| broken(strange()))?;
-        let is_ours = first
-            .calls
-            .front()
-            .is_none_or(|call| call.is_answered_by(&answer));
-        if !is_ours {
-            return Err(broken(io::Error::other(FOREIGN)));
+        // A call that has no answer yet stays among those in flight.
+        if let Some(InFlight {
+            mark: Some(mark), ..
+        }) = first.calls.front()
+        {
+            mark.demand(&answer).map_err(broken)?;
         }
         let call = first.calls.pop_front().ok_or_else(|| broken(strange()))?;
         if first.calls.is_empty() {

@@ -9,6 +9,7 @@ use postgres_protocol::message::backend::{Header, Message};
 
 use crate::backend::postgres::protocol::answer::{Answer, Gathering, strange};
 use crate::backend::postgres::protocol::call::{Call, Known};
+use crate::backend::postgres::protocol::mark::Mark;
 use crate::backend::transport::stream::{self, Stream};
 
 /// The longest message that a server sends.
@@ -94,8 +95,11 @@ impl Wire {
 
     /// Sends a call, and waits for its answer.
     pub(super) async fn ask(&mut self, call: Call) -> io::Result<Answer> {
-        call.write(Known::Never, &mut self.unwritten);
-        self.answer().await
+        let mark = Mark::new();
+        call.marked(mark).write(Known::Never, &mut self.unwritten);
+        let answer = self.answer().await?;
+        mark.demand(&answer)?;
+        Ok(answer)
     }
 
     /// Waits for the end of the next answer.

@@ -158,7 +158,7 @@ impl Peer {
             .taken
             .as_deref()
             .is_some_and(|it| call.args.contains(it));
-        Some(match text {
+        let answer = match text {
             "SELECT pg_catalog.version()" => Says::Row(vec![own.who]),
             "SELECT \"lock_runtime\".version()" => own.schema.clone(),
             _ if text.contains("pg_backend_pid(), ") => Says::Row(own.facts.to_vec()),
@@ -170,13 +170,14 @@ impl Peer {
                 self.prepared.clear();
                 Says::Row(vec!["1"])
             }
-            _ => match (says(text), mark.flatten()) {
-                (Says::Row(mut row), Some(mark)) => {
-                    row.push(String::from(mark).leak());
-                    Says::Row(row)
-                }
-                (answer, _) => answer,
-            },
+            _ => says(text),
+        };
+        Some(match (answer, mark.flatten()) {
+            (Says::Row(mut row), Some(mark)) => {
+                row.push(String::from(mark).leak());
+                Says::Row(row)
+            }
+            (answer, _) => answer,
         })
     }
 
