@@ -19,15 +19,11 @@ impl Words {
     pub fn of(text: &str) -> Self {
         let count = |paragraph: &str| {
             let words = paragraph.split_whitespace().count();
-            match GENERATED.iter().any(|it| paragraph.starts_with(it)) {
-                true => Self {
-                    written: 0,
-                    generated: words,
-                },
-                false => Self {
-                    written: words,
-                    generated: 0,
-                },
+            let is_generated = GENERATED.iter().any(|it| paragraph.starts_with(it));
+            let generated = if is_generated { words } else { 0 };
+            Self {
+                written: words - generated,
+                generated,
             }
         };
         text.split("\n\n").map(count).sum()
