@@ -33,6 +33,12 @@ pub(crate) enum Known {
 }
 
 impl Call {
+    /// The same with a mark at the end of each row of its answer.
+    pub(crate) fn marked(self, mark: &str) -> Self {
+        let statement = Arc::new(self.statement.marked(mark));
+        Self { statement, ..self }
+    }
+
     /// Writes the messages of the call. Its own `Sync` makes an error of it its own.
     pub(crate) fn write(&self, known: Known, out: &mut BytesMut) {
         self.try_write(known, out)

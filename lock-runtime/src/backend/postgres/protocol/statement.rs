@@ -46,6 +46,12 @@ impl Statement {
         Self { name, text, types }
     }
 
+    /// The same with a mark at the end of each row.
+    pub(super) fn marked(&self, mark: &str) -> Self {
+        let text = format!("SELECT answer.*, '{mark}' FROM ({}) AS answer", self.text);
+        Self { text, ..*self }
+    }
+
     /// A statement that is parsed with each call.
     pub(crate) fn once(text: impl Into<String>, types: &'static [Type]) -> Self {
         Self {

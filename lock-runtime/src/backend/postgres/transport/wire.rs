@@ -92,19 +92,10 @@ impl Wire {
         .await
     }
 
-    /// Sends calls in one write, and waits for all their answers.
-    pub(super) async fn ask<const N: usize>(
-        &mut self,
-        calls: [Call; N],
-    ) -> io::Result<[Answer; N]> {
-        for call in &calls {
-            call.write(Known::Never, &mut self.unwritten);
-        }
-        let mut answers = Vec::with_capacity(N);
-        while answers.len() < N {
-            answers.push(self.answer().await?);
-        }
-        answers.try_into().map_err(|_| strange())
+    /// Sends a call, and waits for its answer.
+    pub(super) async fn ask(&mut self, call: Call) -> io::Result<Answer> {
+        call.write(Known::Never, &mut self.unwritten);
+        self.answer().await
     }
 
     /// Waits for the end of the next answer.
