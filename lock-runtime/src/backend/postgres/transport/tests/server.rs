@@ -21,6 +21,7 @@ pub(super) enum Says {
     Fatal(&'static str),
     /// The connection ends without an answer.
     Goodbye,
+    /// No answer to this call and all that follow.
     Nothing,
 }
 
@@ -128,6 +129,7 @@ impl Peer {
         }
         self.next(0).await?;
         self.stream.write_all(&greeting).await?;
+        let mut is_silent = false;
         loop {
             let mut call = Call::default();
             while !matches!(call.kinds.chars().last(), Some('S' | 'Q')) {
@@ -135,8 +137,9 @@ impl Peer {
                 call.take(kind, &body, &mut self.prepared);
             }
             let answer = self.decide(&call, says);
-            if let Some(Says::Nothing) = answer {
-                return std::future::pending().await;
+            is_silent |= matches!(answer, Some(Says::Nothing));
+            if is_silent {
+                continue;
             }
             let mut out = BytesMut::new();
             if !call.write(answer.as_ref(), &mut out) {
