@@ -2,12 +2,14 @@
 
 use std::time::Duration;
 
+use super::CLAIM_TTL;
 use super::protocol::call::Bearer;
 use crate::backend::token::Token;
 use crate::base::clock::Moment;
 use crate::types::ticket_id::TicketId;
 
 #[derive(Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 pub(super) struct Claim {
     pub(super) bearer: Bearer,
     pub(super) stage: Stage,
@@ -21,6 +23,9 @@ pub(super) struct Claim {
     pub(super) lease: (Moment, Duration),
     /// How many renewals are on the way.
     pub(super) renewals: u32,
+    /// Whether a brief renewal under its token has no answer. It may still arrive, and cut what a later call has
+    /// extended.
+    pub(super) may_be_cut: bool,
     /// Whether it is one server's part of an acquisition on several.
     pub(super) is_part: bool,
     /// Whether others waited for the lock at the same time.
@@ -96,10 +101,20 @@ impl Claim {
             fence: None,
             lease: (now, Duration::ZERO),
             renewals: 0,
+            may_be_cut: false,
             is_part: false,
             crowded: false,
             unknown: false,
             forbidden: None,
+        }
+    }
+
+    /// For how long a lease counts that the server has extended to `ttl`.
+    pub(super) fn counted(&self, ttl: Duration) -> Duration {
+        if self.may_be_cut {
+            ttl.min(CLAIM_TTL)
+        } else {
+            ttl
         }
     }
 

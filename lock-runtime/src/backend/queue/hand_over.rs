@@ -78,7 +78,7 @@ impl<S: Step> Queue<S> {
         let Some(claim) = self.claims.get(&id) else {
             return false;
         };
-        let (held, renewals) = (claim.is_held(), claim.renewals);
+        let (held, renewals, may_be_cut) = (claim.is_held(), claim.renewals, claim.may_be_cut);
         let (since, ttl) = claim.lease;
         let Bearer { token, name, .. } = claim.bearer.clone();
         let claims = &self.claims;
@@ -97,6 +97,7 @@ impl<S: Step> Queue<S> {
         let fixed = (!terms.renew).then(|| terms.ttl.saturating_sub(Duration::from_millis(1)));
         claim.bearer = Bearer { terms, token, name };
         claim.renewals = renewals;
+        claim.may_be_cut = may_be_cut;
         claim.unknown = self.passes;
         let fence = claim.fence.unwrap_or_default();
         let short = ttl.min(CLAIM_TTL);
