@@ -262,6 +262,9 @@ pub(crate) struct RunArgs {
     /// Beside up to this many holders in all
     #[arg(long, value_name = "N", conflicts_with = "mode")]
     pub(crate) permits: Option<u32>,
+    /// Does not wait where so many others wait: says so and ends with 75
+    #[arg(long, value_name = "N", conflicts_with = "skip")]
+    pub(crate) max_waiters: Option<u32>,
     /// Keeps the lock closed for at least this long, even if the command ends sooner
     #[arg(long, value_parser = parse, value_name = "TIME")]
     pub(crate) min_hold: Option<Duration>,

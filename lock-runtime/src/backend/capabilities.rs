@@ -32,6 +32,8 @@ pub struct Capabilities {
     pub fencing: bool,
     /// Waiters are served in the order in which they came.
     pub fair: bool,
+    /// The number of waiters of a lock can be limited.
+    pub max_waiters: bool,
     /// A lock can be handed over by a [`Ticket`](crate::Ticket).
     pub tickets: bool,
 }
@@ -58,6 +60,7 @@ impl Capabilities {
             history: true,
             fencing: true,
             fair: true,
+            max_waiters: true,
             tickets: true,
         }
     }
@@ -76,6 +79,7 @@ impl Capabilities {
             history: false,
             fencing: false,
             fair: false,
+            max_waiters: false,
             tickets: false,
         }
     }

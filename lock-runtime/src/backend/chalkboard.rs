@@ -65,6 +65,7 @@ impl Target for Blank {
             history: false,
             fencing: true,
             fair: true,
+            max_waiters: false,
             tickets: false,
         }
     }

@@ -106,8 +106,14 @@ pub(crate) fn cancelled(terms: &Terms, waited: Duration) {
 }
 
 pub(crate) fn refused(terms: &Terms, error: &LockError, waited: Duration) {
-    // A try asks whether the lock is free, and this is an answer.
-    let expected = terms.wait.is_try() && matches!(error, LockError::Contended { .. });
+    let expected = match error {
+        LockError::Contended { holder, .. } => {
+            // A try asks whether the lock is free, and this is an answer. Under overload, one event for
+            // each refusal would be too many.
+            terms.wait.is_try() || holder.as_ref().is_some_and(|it| it.crowd.is_full)
+        }
+        _ => false,
+    };
     if expected {
         event!(
             debug,

@@ -97,7 +97,8 @@ impl Store {
             return;
         }
         let holder = slot.first_to_end(now);
-        let outcome = if terms.wait.is_try() {
+        let others = slot.queue.len() - 1;
+        let outcome = if terms.wait.is_try() || terms.is_full(others) {
             slot.queue.pop_back();
             Outcome::Busy { id, holder }
         } else {
@@ -370,6 +371,7 @@ impl Slot {
         Crowd {
             waiting: u32::try_from(others).unwrap_or(u32::MAX),
             longest: first.map_or(Duration::ZERO, |first| now.since(first.since)),
+            ..Crowd::default()
         }
     }
 

@@ -31,6 +31,7 @@ pub(super) struct Functions {
     /// Whether grants wait for the disk.
     pub(super) durable: bool,
     acquire: Arc<Statement>,
+    acquire_unless_full: Arc<Statement>,
     ask: Arc<Statement>,
     release: Arc<Statement>,
     renew: Arc<Statement>,
@@ -67,6 +68,12 @@ impl Functions {
                 "acquire",
                 &[
                     Text, Uuid, Text, Text, Int4, Uuid, Bool, Bool, Int8, Int4, Bool,
+                ],
+            ),
+            acquire_unless_full: function(
+                "acquire_unless_full",
+                &[
+                    Text, Uuid, Text, Text, Int4, Uuid, Bool, Int8, Int4, Bool, Int4,
                 ],
             ),
             ask: function("ask", &[Text, UuidArray, Int4Array, Uuid, Int4, Bool]),
@@ -169,10 +176,7 @@ impl Functions {
                 bearer,
                 position,
                 company,
-            } => (
-                &self.acquire,
-                self.acquire_args(bearer, *position, *company, server),
-            ),
+            } => self.acquire(bearer, *position, *company, server),
             Call::Ask(bearers) => (&self.ask, self.ask_args(bearers, server)),
             Call::Leave(bearer) => {
                 let name = self.name(&bearer.terms.key);
@@ -228,15 +232,15 @@ impl Functions {
         })
     }
 
-    fn acquire_args(
+    fn acquire(
         &self,
         bearer: &Bearer,
         position: Option<u64>,
         company: Company,
         server: &Server,
-    ) -> Vec<Arg> {
+    ) -> (&Arc<Statement>, Vec<Arg>) {
         let terms = &bearer.terms;
-        vec![
+        let mut args = vec![
             self.name(&terms.key).into(),
             bearer.token.into(),
             who(bearer).into(),
@@ -244,11 +248,22 @@ impl Functions {
             ttl(bearer).into(),
             server.session.token().into(),
             server.listens.into(),
-            (!terms.wait.is_try()).into(),
-            position.map(signed).into(),
-            self.longest.into(),
-            self.durable.into(),
-        ]
+        ];
+        // A waiter that has a position had it before the queue was full.
+        let most = terms.max_waiters.filter(|_| position.is_none());
+        if most.is_none() {
+            args.push((!terms.wait.is_try()).into());
+        }
+        args.push(position.map(signed).into());
+        args.push(self.longest.into());
+        args.push(self.durable.into());
+        match most {
+            None => (&self.acquire, args),
+            Some(most) => {
+                args.push(signed(most.into()).min(i32::MAX.into()).into());
+                (&self.acquire_unless_full, args)
+            }
+        }
     }
 
     fn adopt_args(&self, bearer: &Bearer) -> Vec<Arg> {

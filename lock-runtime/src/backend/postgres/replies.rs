@@ -186,6 +186,7 @@ fn ahead(row: &Row, first: usize, by_far: bool) -> Option<Ahead> {
         crowd: Crowd {
             waiting: row.number(first + 2).unwrap_or(0),
             longest: Duration::from_millis(row.number(first + 3).unwrap_or(0)),
+            ..Crowd::default()
         },
     })
 }

@@ -172,6 +172,10 @@ impl Operations {
             Outcome::Busy { id, holder } => match self.finish(id) {
                 Some(mut acquiring) => {
                     acquiring.heard = now;
+                    let holder = holder.map(|mut holder| {
+                        holder.crowd.is_full = !acquiring.terms.wait.is_try();
+                        holder
+                    });
                     acquiring.fail(now, Progress::Held(holder), &self.server);
                 }
                 // It was given up meanwhile, and nothing more will be said of it.

@@ -15,6 +15,7 @@ const TEMPLATE: &str = concat!(
     include_str!("commit.sql"),
     include_str!("quarantine.sql"),
     include_str!("acquire.sql"),
+    include_str!("acquire_unless_full.sql"),
     include_str!("release.sql"),
     include_str!("renew.sql"),
     include_str!("pass.sql"),
