@@ -140,6 +140,7 @@ pub use backend::capabilities::Capabilities;
 #[cfg(feature = "postgres")]
 pub use backend::postgres::sql::script as postgres_script;
 pub use base::clock::Clock;
+pub use held::asked::{Asked, asked};
 pub use held::guard::{LockGuard, Lost, current};
 pub use held::hold::{Hold, HoldUnstopped};
 pub use types::credentials::Credentials;

@@ -26,6 +26,8 @@ pub struct Capabilities {
     pub list: bool,
     /// A lock can be revoked.
     pub force_release: bool,
+    /// The holders of a lock can be asked to yield.
+    pub ask: bool,
     /// The last grants of a lock can be remembered: [`LockConfig::history`](crate::LockConfig::history).
     pub history: bool,
     /// Every acquisition has a larger fencing token than those before it.
@@ -57,6 +59,7 @@ impl Capabilities {
             min_hold: true,
             list: true,
             force_release: true,
+            ask: true,
             history: true,
             fencing: true,
             fair: true,
@@ -76,6 +79,7 @@ impl Capabilities {
             min_hold: false,
             list: false,
             force_release: false,
+            ask: false,
             history: false,
             fencing: false,
             fair: false,

@@ -62,6 +62,7 @@ impl Target for Blank {
             min_hold: false,
             list: false,
             force_release: false,
+            ask: false,
             history: false,
             fencing: true,
             fair: true,
@@ -173,6 +174,7 @@ impl Chalkboard {
             Query::List(..)
             | Query::Overview(..)
             | Query::ForceRelease(..)
+            | Query::Ask(..)
             | Query::History(..) => {}
         }
     }

@@ -162,6 +162,11 @@ pub(crate) fn lost(terms: &Terms, fence: u64, held: Duration) {
     metrics::lost(terms);
 }
 
+/// Somebody would like to have the lock.
+pub(crate) fn asked(terms: &Terms, fence: u64) {
+    event!(info, terms, "ask", fencing_token = fence);
+}
+
 pub(crate) fn limited(terms: &Terms, fence: u64, held: Duration) {
     event!(
         info,

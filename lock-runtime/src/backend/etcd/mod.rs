@@ -48,6 +48,8 @@ impl Target for Address {
         Capabilities {
             // Nothing here makes entries.
             history: false,
+            // No message reaches a holder that keeps its entry.
+            ask: false,
             tickets: false,
             ..Capabilities::all("etcd")
         }
@@ -129,7 +131,7 @@ impl Etcd {
             Query::Overview(pattern, reply) => queries.begin(reply, inspector.overview(pattern)),
             Query::ForceRelease(key, reply) => queries.begin(reply, inspector.force_release(key)),
             // The store has no such capability.
-            Query::History(..) => {}
+            Query::Ask(..) | Query::History(..) => {}
             Query::Health(reply) => queries.probe((), reply, inspector.echo()),
             Query::Diagnose(reply) => {
                 let Inspector { keys, clock, .. } = inspector;

@@ -332,6 +332,20 @@ impl Store {
         keys
     }
 
+    /// How many holders have heard that somebody would like to have the lock.
+    pub(super) fn ask(&mut self, now: Moment, key: &LockKey) -> usize {
+        let Some(slot) = self.slots.get_mut(key) else {
+            return 0;
+        };
+        slot.sweep(now);
+        let held = slot.holders.iter().filter(|it| it.state == State::Held);
+        let told = held.filter(|owner| {
+            let id = owner.terms.id;
+            owner.client.send(Outcome::Wanted { id }).is_ok()
+        });
+        told.count()
+    }
+
     pub(super) fn force_release(&mut self, now: Moment, key: &LockKey) -> usize {
         let Some(slot) = self.slots.get_mut(key) else {
             return 0;

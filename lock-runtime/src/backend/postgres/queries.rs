@@ -12,7 +12,11 @@ impl Postgres {
     pub(super) fn begin(&mut self, query: Query) {
         let connection = match &query {
             Query::Status(key, _) | Query::ForceRelease(key, _) => self.connection_of(key),
-            Query::List(..) | Query::Overview(..) | Query::History(..) | Query::Diagnose(_) => 0,
+            Query::List(..)
+            | Query::Overview(..)
+            | Query::Ask(..)
+            | Query::History(..)
+            | Query::Diagnose(_) => 0,
             Query::Health(_) => self.connection_to_probe(),
         };
         let inspector = Inspector {
@@ -29,7 +33,7 @@ impl Postgres {
             Query::Overview(pattern, reply) => queries.begin(reply, inspector.overview(pattern)),
             Query::ForceRelease(key, reply) => queries.begin(reply, inspector.force_release(key)),
             // The store has no such capability.
-            Query::History(..) => {}
+            Query::Ask(..) | Query::History(..) => {}
             Query::Diagnose(reply) => queries.begin(reply, inspector.diagnose(is_pooled)),
             Query::Health(reply) => queries.probe(connection, reply, inspector.echo()),
         }

@@ -25,6 +25,8 @@ impl Target for Address {
         Capabilities {
             // Nothing here makes entries.
             history: false,
+            // Connections of holders do not listen.
+            ask: false,
             ..Capabilities::all("PostgreSQL")
         }
     }

@@ -122,6 +122,8 @@ impl Target for Address {
                 min_hold: false,
                 list: false,
                 force_release: true,
+                // Its clients do not hear of each other.
+                ask: false,
                 history: false,
                 fencing: false,
                 fair: false,

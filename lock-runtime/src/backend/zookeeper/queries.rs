@@ -30,7 +30,7 @@ impl ZooKeeper {
             Query::Overview(pattern, reply) => queries.begin(reply, inspector.overview(pattern)),
             Query::ForceRelease(key, reply) => queries.begin(reply, inspector.force_release(key)),
             // The store has no such capability.
-            Query::History(..) => {}
+            Query::Ask(..) | Query::History(..) => {}
             Query::Health(reply) => queries.probe((), reply, inspector.echo()),
             Query::Diagnose(reply) => {
                 let dialer = self.link.dialer().clone();

@@ -211,6 +211,11 @@ impl Operations {
                     events::renewal_failed(&lease.terms, &cause);
                 }
             }
+            Outcome::Wanted { id } => {
+                if let Some(lease) = self.watchdog.lease(id).filter(|it| it.ask()) {
+                    events::asked(&lease.terms, lease.fence);
+                }
+            }
             Outcome::NotHeld { id } => {
                 if let Some(lease) = self.watchdog.forget(id) {
                     self.lose(now, &lease);
