@@ -325,11 +325,11 @@ impl LockManager {
 
     /// Asks the holders of a lock to yield: [`LockGuard::asked`](crate::LockGuard::asked) and
     /// [`asked`](crate::asked()) resolve in their processes. Nothing stops their work, and the lock stays
-    /// theirs until they release it. Returns how many have heard of it.
+    /// theirs until they release it. Returns how many holders were asked. Those that come later are not.
     ///
-    /// A holder that does not answer is asked again, until its lease has ended, for 30 s at most. So
-    /// the number is smaller than that of the holders if one of them cannot be reached, is a client of
-    /// another kind, or has released the lock meanwhile. Holders that come later are not asked.
+    /// On Redis, a holder has acknowledged the message then. One that does not answer is asked again,
+    /// until its lease has ended, for 30 s at most. So the number is smaller than that of the holders if
+    /// one of them cannot be reached, is a client of another kind, or has released the lock meanwhile.
     ///
     /// # Errors
     ///

@@ -8,7 +8,7 @@ mod redeployment;
 
 use std::time::Duration;
 
-use lock_runtime::{LockError, asked, current};
+use lock_runtime::{LockError, LockRequest, asked, current};
 use tests::{
     LONG, SetnxServer, Store, TIME_LIMIT, connect, on_every_store, poll_once, release, take, waits,
     within,
@@ -20,6 +20,7 @@ on_every_store! {
     a_body_hears_of_it_and_returns_what_it_has [ask],
     each_holder_of_a_shared_lock_hears_of_it [ask read],
     neither_waiters_nor_later_holders_are_asked [ask],
+    nor_are_those_who_wait_for_a_permit [ask permits],
     one_of_several_keys_is_enough [ask several_keys],
     whoever_has_joined_a_lock_hears_of_it [ask],
     the_end_of_a_lock_ends_the_wait_too [ask force_release],
@@ -84,11 +85,21 @@ async fn each_holder_of_a_shared_lock_hears_of_it(store: Store) {
 }
 
 async fn neither_waiters_nor_later_holders_are_asked(store: Store) {
+    are_asked_one_by_one(store, LockRequest::write).await;
+}
+
+async fn nor_are_those_who_wait_for_a_permit(store: Store) {
+    are_asked_one_by_one(store, |request| request.permits(1)).await;
+}
+
+/// Each holds the lock alone, and is asked as soon as it has it.
+async fn are_asked_one_by_one(store: Store, of_kind: fn(LockRequest) -> LockRequest) {
     let (locks, others) = (store.manager().await, store.manager().await);
-    let guard = take(&locks, "key", LONG).await;
+    let request = || of_kind(locks.lock("key").ttl(LONG).wait_forever());
+    let guard = within(TIME_LIMIT, request().acquire()).await.unwrap();
     let mut waiters = Vec::new();
     for count in 1..=3 {
-        let mut waiter = locks.lock("key").ttl(LONG).wait_forever().acquire();
+        let mut waiter = request().acquire();
         assert!(poll_once(&mut waiter).await.is_pending());
         waits(&others, "key", count).await;
         waiters.push(waiter);

@@ -48,8 +48,6 @@ impl Target for Address {
         Capabilities {
             // Nothing here makes entries.
             history: false,
-            // No message reaches a holder that keeps its entry.
-            ask: false,
             tickets: false,
             ..Capabilities::all("etcd")
         }
@@ -130,8 +128,9 @@ impl Etcd {
             Query::List(pattern, reply) => queries.begin(reply, inspector.list(pattern)),
             Query::Overview(pattern, reply) => queries.begin(reply, inspector.overview(pattern)),
             Query::ForceRelease(key, reply) => queries.begin(reply, inspector.force_release(key)),
+            Query::Ask(key, reply) => queries.begin(reply, inspector.ask_to_yield(key)),
             // The store has no such capability.
-            Query::Ask(..) | Query::History(..) => {}
+            Query::History(..) => {}
             Query::Health(reply) => queries.probe((), reply, inspector.echo()),
             Query::Diagnose(reply) => {
                 let Inspector { keys, clock, .. } = inspector;

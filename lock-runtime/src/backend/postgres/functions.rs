@@ -35,7 +35,8 @@ pub(super) struct Functions {
     ask: Arc<Statement>,
     release: Arc<Statement>,
     renew: Arc<Statement>,
-    held: Arc<Statement>,
+    ask_to_yield: Arc<Statement>,
+    standing: Arc<Statement>,
     pass: Arc<Statement>,
     issue: Arc<Statement>,
     adopt: Arc<Statement>,
@@ -79,7 +80,8 @@ impl Functions {
             ask: function("ask", &[Text, UuidArray, Int4Array, Uuid, Int4, Bool]),
             release: value("release", &[Text, Uuid, Int4, Bool, Uuid, Int4]),
             renew: value("renew", &[TextArray, UuidArray, Int4Array, Bool]),
-            held: value("held", &[TextArray, UuidArray]),
+            ask_to_yield: value("ask_to_yield", &[Text]),
+            standing: function("standing", &[TextArray, UuidArray]),
             pass: value("pass", &[Text, Uuid, Int8]),
             issue: value("issue", &[Text, Uuid, Text, Int4, Bool]),
             adopt: function("adopt", &[Text, Uuid, Text, Text, Int4, Text, Int4, Bool]),
@@ -129,11 +131,14 @@ impl Functions {
         (Arc::clone(&self.quarantined), vec![self.longest.into()])
     }
 
-    /// Whether these locks are still held.
-    pub(super) fn held(&self, bearers: &[Bearer]) -> (Arc<Statement>, Vec<Arg>) {
+    /// Whether these locks are still held, and asked for.
+    pub(super) fn standing(&self, bearers: &[Bearer]) -> (Arc<Statement>, Vec<Arg>) {
         let names: Vec<_> = bearers.iter().map(|it| self.name(&it.terms.key)).collect();
         let tokens: Vec<_> = bearers.iter().map(|it| it.token).collect();
-        (Arc::clone(&self.held), vec![names.into(), tokens.into()])
+        (
+            Arc::clone(&self.standing),
+            vec![names.into(), tokens.into()],
+        )
     }
 
     /// Deletes what nobody has used for long among the names behind this one.
@@ -382,6 +387,7 @@ impl Functions {
                 args.push(i64::try_from(MOST_HOLDERS).unwrap_or(i64::MAX).into());
                 (&self.overview, args)
             }
+            Inspect::Ask(key) => (&self.ask_to_yield, vec![self.name(key).into()]),
             Inspect::ForceRelease(key) => {
                 let name = self.name(key);
                 (

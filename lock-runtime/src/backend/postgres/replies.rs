@@ -204,6 +204,12 @@ fn list(row: &Row, column: usize) -> Option<Vec<&str>> {
     Some(items.split(',').filter(|it| !it.is_empty()).collect())
 }
 
+/// What holders have become, in the only row.
+pub(super) fn standings(rows: &[Row]) -> Vec<u8> {
+    let row = rows.first();
+    row.and_then(|row| numbers(row, 0)).unwrap_or_default()
+}
+
 fn numbers<N: FromStr>(row: &Row, column: usize) -> Option<Vec<N>> {
     let items = list(row, column)?.into_iter();
     items.map(|it| it.parse().ok()).collect()

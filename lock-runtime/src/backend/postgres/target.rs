@@ -25,8 +25,6 @@ impl Target for Address {
         Capabilities {
             // Nothing here makes entries.
             history: false,
-            // Connections of holders do not listen.
-            ask: false,
             ..Capabilities::all("PostgreSQL")
         }
     }

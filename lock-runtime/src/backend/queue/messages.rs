@@ -110,7 +110,7 @@ impl<S: Step> Queue<S> {
     }
 
     /// Of a chain, the one that has the lock now hears of it.
-    fn wanted(&mut self, token: Token) {
+    pub(crate) fn wanted(&mut self, token: Token) {
         let id = self.ids.get(&token).copied();
         if let Some(id) = id.filter(|id| self.claims.get(id).is_some_and(Claim::is_held)) {
             self.claims.report(Outcome::Wanted { id });

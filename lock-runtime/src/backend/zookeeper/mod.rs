@@ -51,8 +51,6 @@ impl Target for Address {
         Capabilities {
             // Nothing here makes entries.
             history: false,
-            // No message reaches a holder that keeps its entry.
-            ask: false,
             tickets: false,
             ..Capabilities::all("ZooKeeper")
         }

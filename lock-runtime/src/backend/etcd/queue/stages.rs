@@ -241,11 +241,11 @@ impl Queue {
         let announcement = claim.announces.then(|| {
             let name = name::name(claim.token, &claim.terms);
             let value = entry::value(claim.lasts(), &name);
-            Call::rewrite(key.clone(), created, value, None)
+            Call::announce(key.clone(), created, value)
         });
         if claim.watch.is_none() {
             let end = Vec::new();
-            self.watch(id, Span { key, end }, seen + 1, false);
+            self.watch(id, Span { key, end }, seen + 1, true);
         }
         if let Some(call) = announcement {
             self.send(now, id, Step::Announce, call);

@@ -26,6 +26,7 @@ const TEMPLATE: &str = concat!(
     include_str!("list.sql"),
     include_str!("force.sql"),
     include_str!("held.sql"),
+    include_str!("ask_to_yield.sql"),
     include_str!("sweep.sql"),
     include_str!("assert_fence.sql"),
     include_str!("end.sql"),

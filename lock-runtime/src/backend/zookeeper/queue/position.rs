@@ -193,8 +193,13 @@ impl Queue {
         if let Some(node) = claim.node.filter(|_| is_due) {
             let path = self.requests.path(claim, node);
             let data = claim.data(session.timeout);
-            self.requests
-                .send(Op::Write { path, data }, Recipient::Announcement(id));
+            // Somebody may have written to it already, to ask for the lock.
+            let write = Op::Write {
+                path,
+                data,
+                version: 0,
+            };
+            self.requests.send(write, Recipient::Announcement(id));
         }
     }
 
@@ -290,7 +295,8 @@ impl Queue {
         let Some(claim) = self.claims.get(&id) else {
             return;
         };
-        let is_permit = matches!(claim.terms.kind, Kind::Permits(_));
+        // Of others, it is changed when its holder is asked to yield.
+        let is_permit = matches!(entry.kind, Kind::Permits(_));
         let holder = entry::holder(data);
         let is_ahead = matches!(step, Step::Ahead(_));
         if is_ahead {
