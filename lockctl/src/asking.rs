@@ -18,7 +18,7 @@ pub(crate) async fn ask(store: &StoreArgs, name: &str, output: &Output) -> Done 
     let asked = locks.ask(&key).await?;
     let status = locks.status(&key).await?;
     if output.is_json() {
-        output::object(&record::Asked {
+        output::object(&record::Asking {
             key: &key,
             asked,
             holders: status.holders.iter().map(Into::into).collect(),

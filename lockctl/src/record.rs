@@ -150,7 +150,7 @@ pub(crate) struct Release<'a> {
 
 /// What `release --ask` has done.
 #[derive(Debug, Serialize)]
-pub(crate) struct Asked<'a> {
+pub(crate) struct Asking<'a> {
     pub(crate) key: &'a LockKey,
     /// How many holders have heard of it.
     pub(crate) asked: usize,

@@ -8,16 +8,15 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use crate::held::current;
-use crate::held::guard::LockGuard;
 use crate::held::lease::Lease;
 
-/// The future of [`LockGuard::asked`] and of [`asked`].
+/// The future of [`LockGuard::asked`](crate::LockGuard::asked) and of [`asked`].
 #[must_use = "futures do nothing unless polled"]
 pub struct Asked<'g> {
     /// Without one, that under which it is polled.
     lease: Option<Arc<Lease>>,
     slot: Option<u64>,
-    guard: PhantomData<&'g LockGuard>,
+    guard: PhantomData<&'g Lease>,
 }
 
 impl Asked<'_> {
@@ -33,7 +32,7 @@ impl Asked<'_> {
 /// Resolves when somebody would like to have the lock under which this is first polled, the
 /// innermost of several: a body finishes its step, and returns early.
 ///
-/// It is [`LockGuard::asked`] without a guard at hand. Outside [`hold`](LockGuard::hold), annotated
+/// It is [`LockGuard::asked`](crate::LockGuard::asked) without a guard at hand. Outside [`hold`](crate::LockGuard::hold), annotated
 /// functions and [`run`](crate::LockRequest::run), it never resolves.
 ///
 /// ```
