@@ -18,8 +18,8 @@ use libfuzzer_sys::fuzz_target;
 use parse::args::Args;
 use parse::keys::{Key, Keys};
 use parse::length::Length;
-use parse::values::{Mode, OnLost, Permits, Release};
-use proc_macro2::{Literal, TokenStream};
+use parse::values::{Count, Mode, OnLost, Release};
+use proc_macro2::{Ident, Literal, Span, TokenStream};
 use quote::quote;
 
 fuzz_target!(|text: &str| {
@@ -82,12 +82,15 @@ fn print(args: &Args) -> TokenStream {
         Mode::Read => quote!(mode = "read",),
         Mode::Write => quote!(mode = "write",),
     });
-    let permits = args.permits.as_ref().map(|permits| match permits {
-        Permits::Number(number, _) => {
-            let number = Literal::u32_unsuffixed(*number);
-            quote!(permits = #number,)
+    let counts = args.counts().map(|(name, count)| {
+        let name = Ident::new(name, Span::call_site());
+        match count {
+            Count::Number(number, _) => {
+                let number = Literal::u32_unsuffixed(*number);
+                quote!(#name = #number,)
+            }
+            Count::Expr(expr) => quote!(#name = #expr,),
         }
-        Permits::Expr(expr) => quote!(permits = #expr,),
     });
     let reentrant = args.reentrant;
     let reentrant = reentrant.map(|truth| quote!(reentrant = #truth,));
@@ -104,7 +107,7 @@ fn print(args: &Args) -> TokenStream {
     let manager = args.manager.as_ref().map(|expr| quote!(manager = #expr,));
     let krate = args.krate.as_ref().map(|path| quote!(crate = #path,));
     quote! {
-        #key #ttl #wait #renew #min_hold #max_hold #mode #permits #reentrant #release #on_lost
+        #key #ttl #wait #renew #min_hold #max_hold #mode #(#counts)* #reentrant #release #on_lost
         #on_error #guard #manager #krate
     }
 }

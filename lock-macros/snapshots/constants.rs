@@ -7,7 +7,8 @@ async fn print() -> io::Result<()> {
                 .ttl(TTL)
                 .min_hold(limits::MIN_HOLD)
                 .max_hold(limits::MAX_HOLD)
-                .permits(limits::PRINTERS);
+                .permits(limits::PRINTERS)
+                .max_waiters(limits::WAITERS);
             LOCK_SITE
         },
         {

@@ -24,6 +24,7 @@ where
                 .fixed_lease()
                 .min_hold_ms(1000)
                 .permits(Self::PERMITS)
+                .max_waiters(8)
                 .reentrant()
         },
         {

@@ -22,7 +22,8 @@ async fn print(
             .with_ttl(Duration::from_secs(3))
             .with_wait(budget)
             .with_max_hold(self.most)
-            .with_permits(count),
+            .with_permits(count)
+            .with_max_waiters(2 * count),
         {
             static LOCK_FUNCTION: ::lock_runtime::__private::Function = ::lock_runtime::__private::Function::new(
                 ::core::concat!(::core::module_path!(), "::print"),

@@ -55,13 +55,13 @@ const CASES: &[(&str, &str, &str)] = &[
     (
         "constants",
         r#"key = "printer", ttl = TTL, min_hold = limits::MIN_HOLD, max_hold = limits::MAX_HOLD,
-           permits = limits::PRINTERS"#,
+           permits = limits::PRINTERS, max_waiters = limits::WAITERS"#,
         "async fn print() -> io::Result<()> { Ok(()) }",
     ),
     (
         "expressions",
         r#"key = "printer:{id}:{id:?}:{name:>4}", ttl = Duration::from_secs(3), wait = budget,
-           min_hold = limits::MIN_HOLD, max_hold = self.most, permits = count"#,
+           min_hold = limits::MIN_HOLD, max_hold = self.most, permits = count, max_waiters = 2 * count"#,
         "async fn print(&self, id: u32, name: &str, budget: Duration, count: u32)
             -> io::Result<()> { Ok(()) }",
     ),
@@ -83,7 +83,7 @@ const CASES: &[(&str, &str, &str)] = &[
     (
         "every_argument",
         r#"key = ["a:{a + 1}:{self.b}"], ttl = limits::TTL, wait = "forever", renew = false,
-           min_hold = "1s", permits = Self::PERMITS, reentrant = true, release = "confirmed",
+           min_hold = "1s", permits = Self::PERMITS, max_waiters = 8, reentrant = true, release = "confirmed",
            on_lost = "notify", on_error = |error| fallback(&c, error), guard = lock,
            manager = self.locks, crate = crate::reexport::lock_runtime"#,
         "pub(crate) async unsafe fn f<T>(self: Pin<&mut Self>, a: u64, c: T) -> Option<impl Debug>

@@ -102,7 +102,7 @@ pub(crate) enum Command {
     Run(RunArgs),
     /// Revokes a lock: takes it away from its holders by force
     #[command(
-        after_help = "Examples:\n  lockctl release --force nightly-report\n  lockctl release --force --yes nightly-report   # in a script"
+        after_help = "Examples:\n  lockctl release --force nightly-report\n  lockctl release --force --yes nightly-report   # in a script\n  lockctl release --ask indexer   # before a process is replaced"
     )]
     Release(ReleaseArgs),
     /// Checks what the guarantees depend on in this store
@@ -262,6 +262,9 @@ pub(crate) struct RunArgs {
     /// Beside up to this many holders in all
     #[arg(long, value_name = "N", conflicts_with = "mode")]
     pub(crate) permits: Option<u32>,
+    /// Does not wait where so many others wait: says so and ends with 74
+    #[arg(long, value_name = "N", conflicts_with = "skip")]
+    pub(crate) max_waiters: Option<u32>,
     /// Keeps the lock closed for at least this long, even if the command ends sooner
     #[arg(long, value_parser = parse, value_name = "TIME")]
     pub(crate) min_hold: Option<Duration>,
@@ -354,9 +357,12 @@ pub(crate) struct ReleaseArgs {
     /// The lock's name, as `ls` shows it
     pub(crate) key: String,
     /// Takes it from holders who are still working
-    #[arg(long, required = true)]
+    #[arg(long, required_unless_present = "ask")]
     pub(crate) force: bool,
-    /// Does not ask
+    /// Asks the holders to yield, who decide when they release it
+    #[arg(long, conflicts_with_all = ["force", "yes"])]
+    pub(crate) ask: bool,
+    /// With `--force`: does not wait for a confirmation
     #[arg(long, short)]
     pub(crate) yes: bool,
 }

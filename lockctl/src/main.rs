@@ -1,5 +1,6 @@
 //! `lockctl`: the operator's and the shell's hand on distributed locks.
 
+mod asking;
 mod bench;
 mod cli;
 mod doctor;
@@ -67,6 +68,7 @@ async fn perform(cli: Cli, output: &Output) -> Done {
         Command::Ls(args) => ls::ls(&store, &args, output).await,
         #[cfg(unix)]
         Command::Run(args) => run::run(&store, &args, output).await,
+        Command::Release(args) if args.ask => asking::ask(&store, &args.key, output).await,
         Command::Release(args) => release::release(&store, &args, output).await,
         Command::Doctor => doctor::doctor(&store, output).await,
         Command::Top(args) => top::top(&store, &args, output).await,

@@ -148,6 +148,16 @@ pub(crate) struct Release<'a> {
     pub(crate) waiters: usize,
 }
 
+/// What `release --ask` has done.
+#[derive(Debug, Serialize)]
+pub(crate) struct Asking<'a> {
+    pub(crate) key: &'a LockKey,
+    /// How many holders have heard of it.
+    pub(crate) asked: usize,
+    pub(crate) holders: Vec<Holder<'a>>,
+    pub(crate) waiters: usize,
+}
+
 /// What a user of the page has revoked.
 #[derive(Debug, Serialize)]
 pub(crate) struct Revoked<'a> {

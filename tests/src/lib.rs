@@ -73,7 +73,7 @@ pub use server::{
     SharedSentinels, Switches,
 };
 pub use steps::{
-    connect, granted, leaves_nothing, queue, queued, release, settled, take, take_turn, work,
+    connect, granted, leaves_nothing, queue, queued, release, settled, take, take_turn, waits, work,
 };
 pub use stop::{Stop, StoppedManager};
 pub use stores::{Home, Memory, SetnxServer, Store, Traces};

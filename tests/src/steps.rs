@@ -63,6 +63,12 @@ pub async fn queue(
     waiter
 }
 
+/// Returns when so many wait for a lock, on any store.
+pub async fn waits(locks: &LockManager, key: &str, count: usize) {
+    let wait = async || locks.status(key).await.is_ok_and(|it| it.waiting == count);
+    eventually(TIME_LIMIT, wait).await;
+}
+
 /// The waiter's turn has come.
 pub async fn granted(limit: Duration, waiter: JoinHandle<LockGuard>) -> LockGuard {
     let guard = within(limit, waiter).await.expect("no panic");

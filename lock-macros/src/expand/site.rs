@@ -10,7 +10,7 @@ use crate::expand::pieces::{crate_at, shown_at};
 use crate::parse::args::Args;
 use crate::parse::function::Function;
 use crate::parse::length::Length;
-use crate::parse::values::{Mode, Permits};
+use crate::parse::values::{Count, Mode};
 use crate::validate::{Lock, Source};
 
 // Input:
@@ -131,12 +131,12 @@ fn settings(args: &Args, function: &Function) -> TokenStream {
     let min_hold = length("min_hold", &args.min_hold);
     let max_hold = length("max_hold", &args.max_hold);
     let mode = (args.mode == Some(Mode::Read)).then(|| quote!(.read()));
-    let permits = args.permits.as_ref().and_then(|permits| match permits {
-        Permits::Number(number, _) => Some(literal("permits", &Literal::u32_unsuffixed(*number))),
-        Permits::Expr(expr) => Some(constant("permits", constant_path(expr, function)?)),
+    let counts = args.counts().filter_map(|(name, count)| match count {
+        Count::Number(number, _) => Some(literal(name, &Literal::u32_unsuffixed(*number))),
+        Count::Expr(expr) => Some(constant(name, constant_path(expr, function)?)),
     });
     let reentrant = (args.reentrant == Some(true)).then(|| quote!(.reentrant()));
-    quote!(#ttl #wait #renew #min_hold #max_hold #mode #permits #reentrant)
+    quote!(#ttl #wait #renew #min_hold #max_hold #mode #(#counts)* #reentrant)
 }
 
 /// `.ttl_ms(10000)`, `.ttl(TTL)`, or `.wait_forever()`.

@@ -9,7 +9,7 @@ use crate::errors::Errors;
 use crate::parse::keys::Keys;
 use crate::parse::length::{Length, length};
 use crate::parse::spelling::{other_word, similar};
-use crate::parse::values::{self, Mode, OnLost, Permits, Release};
+use crate::parse::values::{self, Count, Mode, OnLost, Release};
 
 /// Every argument with an example of its value. A new argument is a line here, a field of
 /// [`Args`], and an arm of [`Args::set`].
@@ -23,6 +23,7 @@ const ARGUMENTS: &[(&str, &str)] = &[
     ("max_hold", "\"10m\""),
     ("mode", "\"read\""),
     ("permits", "4"),
+    ("max_waiters", "8"),
     ("reentrant", "true"),
     ("release", "\"confirmed\""),
     ("on_lost", "\"notify\""),
@@ -46,7 +47,8 @@ pub(crate) struct Args {
     pub(crate) min_hold: Option<Length>,
     pub(crate) max_hold: Option<Length>,
     pub(crate) mode: Option<Mode>,
-    pub(crate) permits: Option<Permits>,
+    pub(crate) permits: Option<Count>,
+    pub(crate) max_waiters: Option<Count>,
     pub(crate) reentrant: Option<bool>,
     pub(crate) release: Option<Release>,
     pub(crate) on_lost: Option<OnLost>,
@@ -81,16 +83,16 @@ impl Args {
 
     /// The settings that are expressions, with their names.
     pub(crate) fn expressions(&self) -> impl Iterator<Item = (&'static str, &Expr)> {
-        let permits = match &self.permits {
-            Some(Permits::Expr(expr)) => Some(("permits", expr)),
-            Some(Permits::Number(..)) | None => None,
-        };
+        let counts = self.counts().filter_map(|(name, count)| match count {
+            Count::Expr(expr) => Some((name, expr)),
+            Count::Number(..) => None,
+        });
         self.lengths()
             .filter_map(|(name, length)| match length {
                 Length::Expr(expr) => Some((name, expr)),
                 Length::Millis(..) | Length::Forever(_) => None,
             })
-            .chain(permits)
+            .chain(counts)
     }
 
     /// The durations, with the names of their arguments.
@@ -104,6 +106,17 @@ impl Args {
         lengths
             .into_iter()
             .filter_map(|(name, length)| Some((name, length.as_ref()?)))
+    }
+
+    /// The numbers, with the names of their arguments.
+    pub(crate) fn counts(&self) -> impl Iterator<Item = (&'static str, &Count)> {
+        let counts = [
+            ("permits", &self.permits),
+            ("max_waiters", &self.max_waiters),
+        ];
+        counts
+            .into_iter()
+            .filter_map(|(name, count)| Some((name, count.as_ref()?)))
     }
 
     fn argument(&mut self, input: ParseStream<'_>, errors: &mut Errors) -> Result<()> {
@@ -140,7 +153,8 @@ impl Args {
             "min_hold" => self.min_hold = Some(length("min_hold", input)?),
             "max_hold" => self.max_hold = Some(length("max_hold", input)?),
             "mode" => self.mode = Some(values::mode(input)?),
-            "permits" => self.permits = Some(values::permits(input)?),
+            "permits" => self.permits = Some(values::count("permits", input)?),
+            "max_waiters" => self.max_waiters = Some(values::count("max_waiters", input)?),
             "reentrant" => self.reentrant = Some(values::reentrant(input)?),
             "release" => self.release = Some(values::release(input)?),
             "on_lost" => self.on_lost = Some(values::on_lost(input)?),

@@ -11,8 +11,8 @@ pub(crate) enum Mode {
     Write,
 }
 
-/// How many may hold the lock at once.
-pub(crate) enum Permits {
+/// How many may hold the lock or wait for it.
+pub(crate) enum Count {
     Number(u32, Span),
     Expr(Expr),
 }
@@ -30,9 +30,19 @@ pub(crate) enum OnLost {
     Notify,
 }
 
-/// The message about permits that let nobody in.
-pub(crate) const TOO_FEW_PERMITS: &str =
-    "`permits` is how many may hold the lock at once: write at least 1, as in `permits = 4`";
+/// The message about a number that lets nobody in.
+pub(crate) fn too_few(name: &str) -> String {
+    let meaning = match name {
+        "max_waiters" => "how many may wait for the lock, and nobody waits with `wait = \"0s\"`",
+        _ => "how many may hold the lock at once",
+    };
+    let example = example(name);
+    format!("`{name}` is {meaning}: write at least 1, as in `{name} = {example}`")
+}
+
+fn example(name: &str) -> u32 {
+    if name == "max_waiters" { 8 } else { 4 }
+}
 
 pub(crate) fn renew(input: ParseStream<'_>) -> Result<bool> {
     truth(
@@ -82,7 +92,7 @@ pub(crate) fn on_lost(input: ParseStream<'_>) -> Result<OnLost> {
     )
 }
 
-pub(crate) fn permits(input: ParseStream<'_>) -> Result<Permits> {
+pub(crate) fn count(name: &str, input: ParseStream<'_>) -> Result<Count> {
     let value = expression(input)?;
     let message = match &value {
         Expr::Lit(ExprLit {
@@ -90,24 +100,27 @@ pub(crate) fn permits(input: ParseStream<'_>) -> Result<Permits> {
             ..
         }) => match number.base10_parse() {
             // A zero is refused later, with or without a suffix.
-            Ok(permits) if permits == 0 || number.suffix().is_empty() => {
-                return Ok(Permits::Number(permits, number.span()));
+            Ok(count) if count == 0 || number.suffix().is_empty() => {
+                return Ok(Count::Number(count, number.span()));
             }
-            Ok(permits) => {
-                format!("`permits` takes its number without a suffix: write `permits = {permits}`")
+            Ok(count) => {
+                format!("`{name}` takes its number without a suffix: write `{name} = {count}`")
             }
-            Err(_) => format!("these are too many `permits`: write at most {}", u32::MAX),
+            Err(_) => format!("these are too many `{name}`: write at most {}", u32::MAX),
         },
         Expr::Lit(ExprLit {
             lit: Lit::Str(text),
             ..
         }) if text.value().parse::<u32>().is_ok() => {
             let number = text.value();
-            format!("`permits` is a number without quotes: write `permits = {number}`")
+            format!("`{name}` is a number without quotes: write `{name} = {number}`")
         }
-        Expr::Lit(_) => "`permits` is a number: write for example `permits = 4`".to_owned(),
-        Expr::Unary(negative) if matches!(negative.op, UnOp::Neg(_)) => TOO_FEW_PERMITS.to_owned(),
-        _ => return Ok(Permits::Expr(value)),
+        Expr::Lit(_) => {
+            let example = example(name);
+            format!("`{name}` is a number: write for example `{name} = {example}`")
+        }
+        Expr::Unary(negative) if matches!(negative.op, UnOp::Neg(_)) => too_few(name),
+        _ => return Ok(Count::Expr(value)),
     };
     Err(Error::new_spanned(value, message))
 }

@@ -11,7 +11,7 @@ use crate::parse::values::Mode;
 /// Reports each contradiction at the later of its two arguments, unless one of them has been
 /// refused already.
 pub(crate) fn check(args: &Args, refused: &[&str], errors: &mut Errors) {
-    let conflicts = [mode(args), lease(args), holds(args)];
+    let conflicts = [mode(args), lease(args), holds(args), waiters(args)];
     for (pair, message) in conflicts.into_iter().flatten().chain(ticket(args)) {
         let is_of_pair = |name: &&Ident| pair.iter().any(|one| **name == *one);
         let later = args.names.iter().rev().find(is_of_pair);
@@ -55,6 +55,18 @@ fn holds(args: &Args) -> Option<Conflict> {
     }
 }
 
+fn waiters(args: &Args) -> Option<Conflict> {
+    args.max_waiters.as_ref()?;
+    match args.wait.as_ref()? {
+        Length::Millis(wait, _) if wait.0 == 0 => {
+            let why = exclude("nobody waits who tries once");
+            let message = format!("`wait = \"{wait}\"` and `max_waiters` {why}");
+            Some((["wait", "max_waiters"], message))
+        }
+        _ => None,
+    }
+}
+
 fn ticket(args: &Args) -> impl Iterator<Item = Conflict> {
     let name = "the ticket names its lock";
     let kind = "the lock is held as its former holder held it";
@@ -66,6 +78,11 @@ fn ticket(args: &Args) -> impl Iterator<Item = Conflict> {
             "reentrant",
             args.reentrant == Some(true),
             "a ticket is adopted, and does not re-enter a lock",
+        ),
+        (
+            "max_waiters",
+            args.max_waiters.is_some(),
+            "an adopter does not wait in the queue",
         ),
     ];
     let given = others

@@ -1,4 +1,4 @@
-//! Refuses durations and numbers of permits that are out of range.
+//! Refuses durations and numbers that are out of range.
 
 use proc_macro2::Span;
 use syn::Error;
@@ -7,7 +7,7 @@ use crate::errors::Errors;
 use crate::parse::args::Args;
 use crate::parse::duration::Millis;
 use crate::parse::length::Length;
-use crate::parse::values::{Permits, TOO_FEW_PERMITS};
+use crate::parse::values::{Count, too_few};
 
 const ZERO: Millis = Millis(0);
 /// A shorter lease cannot be renewed in time.
@@ -20,12 +20,12 @@ pub(crate) fn check(args: &Args, errors: &mut Errors) -> Vec<&'static str> {
     let lengths = args
         .lengths()
         .filter_map(|(name, length)| length_of(name, length));
-    let permits = match args.permits {
-        Some(Permits::Number(0, span)) => Some(("permits", span, TOO_FEW_PERMITS.to_owned())),
+    let counts = args.counts().filter_map(|(name, count)| match count {
+        Count::Number(0, span) => Some((name, *span, too_few(name))),
         _ => None,
-    };
+    });
     let mut refused = Vec::new();
-    for (name, span, message) in lengths.chain(permits) {
+    for (name, span, message) in lengths.chain(counts) {
         errors.push(Error::new(span, message));
         refused.push(name);
     }

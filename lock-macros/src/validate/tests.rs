@@ -92,6 +92,10 @@ fn says_what_is_out_of_limits() {
             "permits = 0",
             "`permits` is how many may hold the lock at once: write at least 1, as in `permits = 4`",
         ),
+        (
+            "max_waiters = 0",
+            "`max_waiters` is how many may wait for the lock, and nobody waits with `wait = \"0s\"`: write at least 1, as in `max_waiters = 8`",
+        ),
     ] {
         assert_eq!(mistake(argument), message, "{argument}");
     }
@@ -131,6 +135,10 @@ fn says_what_contradicts() {
             "min_hold = \"90s\", max_hold = \"1m\"",
             "a `min_hold` of 1m 30s is longer than a `max_hold` of 1m: shorten the one or lengthen the other",
         ),
+        (
+            "max_waiters = 8, wait = \"0s\"",
+            "`wait = \"0s\"` and `max_waiters` exclude each other: nobody waits who tries once; keep one of them",
+        ),
     ] {
         assert_eq!(mistake(arguments), message, "{arguments}");
     }
@@ -146,6 +154,10 @@ fn says_what_contradicts() {
         (
             "mode = \"read\"",
             "`ticket` and `mode` exclude each other: the lock is held as its former holder held it; keep one of them",
+        ),
+        (
+            "max_waiters = 8",
+            "`ticket` and `max_waiters` exclude each other: an adopter does not wait in the queue; keep one of them",
         ),
         (
             "reentrant = true",

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use crate::types::error::LockError;
+use crate::types::terms::Wait;
 
 /// The shortest lease.
 pub(crate) const MIN_TTL: Duration = Duration::from_millis(100);
@@ -40,6 +41,26 @@ pub(crate) const fn check_ttl(ttl: Duration) -> Result<(), Fault> {
         return fault!("ttl", "must be at most 24h");
     }
     Ok(())
+}
+
+/// A try waits for nobody, so that the number of waiters says nothing to it.
+pub(crate) const fn check_waiters(
+    max_waiters: Option<u32>,
+    wait: Option<Wait>,
+) -> Result<(), Fault> {
+    match (max_waiters, wait) {
+        (Some(0), _) => fault!(
+            "max_waiters",
+            "must be at least 1: `wait = \"0s\"` is for those that are not to wait"
+        ),
+        (Some(_), Some(Wait::AtMost(Duration::ZERO))) => {
+            fault!(
+                "max_waiters",
+                "excludes `wait = \"0s\"`, with which nobody waits"
+            )
+        }
+        _ => Ok(()),
+    }
 }
 
 /// A server forgets no lease that is longer than its `quarantine` expects.

@@ -72,6 +72,7 @@ pub struct LockConfig {
     pub(crate) prefix: Box<str>,
     pub(crate) ttl: Duration,
     pub(crate) wait: Wait,
+    pub(crate) max_waiters: Option<u32>,
     pub(crate) unavailable_wait: Wait,
     pub(crate) connect_timeout: Duration,
     pub(crate) lazy: bool,
@@ -94,6 +95,7 @@ impl LockConfig {
             prefix: "lock".into(),
             ttl: Duration::from_secs(10),
             wait: Wait::AtMost(Duration::from_secs(5)),
+            max_waiters: None,
             unavailable_wait: Wait::AtMost(Duration::from_secs(2)),
             connect_timeout: Duration::from_secs(5),
             lazy: false,
@@ -153,6 +155,24 @@ impl LockConfig {
     /// By default, acquisitions wait for a held lock without a limit, while the server answers.
     pub fn wait_forever(mut self) -> Self {
         self.wait = Wait::Forever;
+        self
+    }
+
+    /// By default, how many callers wait for a lock at most: the next one gets
+    /// [`Contended`](LockError::Contended) at once. At least 1; without a limit if not set. See
+    /// [`LockRequest::max_waiters`](crate::LockRequest::max_waiters).
+    ///
+    /// ```
+    /// # fn example() -> Result<(), lock_runtime::LockError> {
+    /// use lock_runtime::LockConfig;
+    ///
+    /// let config = LockConfig::new("redis://127.0.0.1")?.max_waiters(8);
+    /// config.validate()?;
+    /// # Ok(()) }
+    /// # example().unwrap();
+    /// ```
+    pub fn max_waiters(mut self, waiters: u32) -> Self {
+        self.max_waiters = Some(waiters);
         self
     }
 
@@ -355,6 +375,7 @@ impl LockConfig {
             ));
         }
         bounds::check_ttl(self.ttl)?;
+        bounds::check_waiters(self.max_waiters, Some(self.wait))?;
         if self.connect_timeout.is_zero() {
             return Err(LockError::invalid("connect_timeout", "it must not be zero"));
         }
@@ -374,6 +395,9 @@ impl LockConfig {
             bounds::check_longest(self.ttl, longest)?;
         }
         let (target, can) = (&self.target, self.target.capabilities());
+        if self.max_waiters.is_some() && !can.max_waiters {
+            return Err(can.lacks("max_waiters"));
+        }
         if self.history > 0 && !can.history {
             return Err(can.lacks("history"));
         }
@@ -433,6 +457,7 @@ impl fmt::Debug for LockConfig {
             .field("prefix", &self.prefix)
             .field("ttl", &self.ttl)
             .field("wait", &self.wait)
+            .field("max_waiters", &self.max_waiters)
             .field("unavailable_wait", &self.unavailable_wait)
             .field("connect_timeout", &self.connect_timeout)
             .field("lazy", &self.lazy)

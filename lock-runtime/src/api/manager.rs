@@ -197,7 +197,7 @@ impl LockManager {
     /// ```
     pub async fn status(&self, key: impl IntoKey) -> Result<Status, LockError> {
         let key = key.into_key()?;
-        self.ask(|reply| Query::Status(key, reply)).await
+        self.query(|reply| Query::Status(key, reply)).await
     }
 
     /// Lists held and [cooling](Status::is_cooling_down) locks whose names match a pattern, in
@@ -222,7 +222,7 @@ impl LockManager {
             return Err(self.shared.capabilities.lacks("list"));
         }
         let pattern = Pattern::new(pattern);
-        self.ask(|reply| Query::List(pattern, reply)).await
+        self.query(|reply| Query::List(pattern, reply)).await
     }
 
     /// Describes the locks with holders or waiters that match a pattern, as in
@@ -253,7 +253,7 @@ impl LockManager {
             return Err(self.shared.capabilities.lacks("overview"));
         }
         let pattern = Pattern::new(pattern);
-        self.ask(|reply| Query::Overview(pattern, reply)).await
+        self.query(|reply| Query::Overview(pattern, reply)).await
     }
 
     /// Checks the assumptions of the promises on this store: the version of the server, its
@@ -280,7 +280,7 @@ impl LockManager {
     /// # Ok(()) }
     /// ```
     pub async fn diagnose(&self) -> Result<Vec<Finding>, LockError> {
-        let mut findings = self.ask(Query::Diagnose).await?;
+        let mut findings = self.query(Query::Diagnose).await?;
         if self.shared.capabilities.list {
             findings.push(without_end(&self.overview("*").await?));
         }
@@ -315,12 +315,44 @@ impl LockManager {
         }
         let key = key.into_key()?;
         let released = self
-            .ask(|reply| Query::ForceRelease(key.clone(), reply))
+            .query(|reply| Query::ForceRelease(key.clone(), reply))
             .await?;
         if released > 0 {
             events::revoked(&key, released);
         }
         Ok(released)
+    }
+
+    /// Asks the holders of a lock to yield: [`LockGuard::asked`](crate::LockGuard::asked) and
+    /// [`asked`](crate::asked()) resolve in their processes. Nothing stops their work, and the lock stays
+    /// theirs until they release it. Returns how many holders were asked. Those that come later are not.
+    ///
+    /// On Redis, a holder has acknowledged the message then. One that does not answer is asked again,
+    /// until its lease has ended, for 30 s at most. So the number is smaller than that of the holders if
+    /// one of them cannot be reached, is a client of another kind, or has released the lock meanwhile.
+    ///
+    /// # Errors
+    ///
+    /// [`LockError::InvalidKey`] if `key` is no valid name, [`LockError::InvalidOptions`] if the store
+    /// cannot, [`LockError::Unavailable`] if the server cannot be reached or the connection breaks
+    /// meanwhile, [`LockError::ShutDown`] after a shutdown.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), lock_runtime::LockError> {
+    /// # let locks = lock_runtime::LockManager::connect("memory:").await?;
+    /// let guard = locks.lock("indexer").acquire().await?;
+    /// assert_eq!(locks.ask("indexer").await?, 1);
+    /// guard.asked().await;
+    /// assert!(guard.is_held());
+    /// # Ok(()) }
+    /// ```
+    pub async fn ask(&self, key: impl IntoKey) -> Result<usize, LockError> {
+        if !self.shared.capabilities.ask {
+            return Err(self.shared.capabilities.lacks("ask"));
+        }
+        let key = key.into_key()?;
+        self.query(|reply| Query::Ask(key.clone(), reply)).await
     }
 
     /// The last grants of a lock, the newest first: who held it, from when to when, and how that
@@ -351,7 +383,7 @@ impl LockManager {
             return Err(self.shared.capabilities.lacks("history"));
         }
         let key = key.into_key()?;
-        self.ask(|reply| Query::History(key, reply)).await
+        self.query(|reply| Query::History(key, reply)).await
     }
 
     /// The last grant of a lock, or the one of its holder: when a job ran last, for how long, and
@@ -392,10 +424,10 @@ impl LockManager {
     /// ```
     pub async fn health(&self) -> Health {
         let unreachable = |error| Health::unreachable(LastError::now(&error));
-        self.ask(Query::Health).await.unwrap_or_else(unreachable)
+        self.query(Query::Health).await.unwrap_or_else(unreachable)
     }
 
-    async fn ask<T>(&self, query: impl FnOnce(Reply<T>) -> Query) -> Result<T, LockError> {
+    async fn query<T>(&self, query: impl FnOnce(Reply<T>) -> Query) -> Result<T, LockError> {
         let mailbox = &self.shared.mailbox;
         let (reply, answered) = oneshot::channel();
         let _ = mailbox.send(Op::Query(query(reply)));

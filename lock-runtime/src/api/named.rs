@@ -30,6 +30,10 @@ pub(super) const SETTINGS: &[Named] = &[
             Wait::Forever => it.wait_forever(),
         })
     }),
+    named("max_waiters", "LOCK_MAX_WAITERS", |it, text| {
+        let number = text.parse();
+        Ok(it.max_waiters(number.map_err(|_| format!("`{text}` is not a number"))?))
+    }),
     named("unavailable_wait", "LOCK_UNAVAILABLE_WAIT", |it, text| {
         Ok(match duration::parse_wait(text)? {
             Wait::AtMost(wait) => it.unavailable_wait(wait),
@@ -145,13 +149,14 @@ mod tests {
     #[test]
     fn a_url_sets_what_the_setters_set() {
         let url = "memory:shop?prefix=north&ttl=1m+30s&wait=forever&connect_timeout=2s\
-             &shutdown_grace=0s&pool_size=3&history=20&lazy=true&unavailable_wait=forever";
+             &max_waiters=8&shutdown_grace=0s&pool_size=3&history=20&lazy=true&unavailable_wait=forever";
         let config = LockConfig::new(url).expect("valid");
         let same = LockConfig::new("memory:shop").expect("valid");
         let same = same
             .prefix("north")
             .ttl(std::time::Duration::from_secs(90))
             .wait_forever()
+            .max_waiters(8)
             .connect_timeout(std::time::Duration::from_secs(2))
             .shutdown_grace(std::time::Duration::ZERO)
             .pool_size(3)

@@ -190,6 +190,27 @@ impl LockRequest {
         self
     }
 
+    /// Joins the queue only if fewer than this many wait for the lock; at least 1. Otherwise the
+    /// request gets [`LockError::Contended`] at once, whose [`retry_after`](LockError::retry_after)
+    /// estimates the turn of a caller that comes back. The store decides.
+    ///
+    /// Set it alike for everybody who takes the lock: waiters without a limit may be handed the
+    /// lock in a chain, whose followers do not count. A request that tries once ignores the number
+    /// of the [configuration](crate::LockConfig::max_waiters).
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), lock_runtime::LockError> {
+    /// # let locks = lock_runtime::LockManager::connect("memory:").await?;
+    /// let request = locks.lock("report").max_waiters(8);
+    /// request.run(async |_| ()).await?;
+    /// # Ok(()) }
+    /// ```
+    pub fn max_waiters(mut self, waiters: u32) -> Self {
+        self.settings.max_waiters = Some(waiters);
+        self
+    }
+
     /// Re-enters the lock if the caller already runs under it, instead of failing with
     /// [`LockError::AlreadyHeld`]. The new guard is for the same lease, which ends with the first
     /// guard. A reader cannot re-enter as a writer.

@@ -4,7 +4,9 @@
 use std::panic::Location;
 use std::time::Duration;
 
-use crate::api::bounds::{Fault, MAX_TTL, MIN_HOLD, check_longest, check_ttl, fault, longer};
+use crate::api::bounds::{
+    Fault, MAX_TTL, MIN_HOLD, check_longest, check_ttl, check_waiters, fault, longer,
+};
 use crate::api::shared::Shared;
 use crate::backend::capabilities::Capabilities;
 use crate::types::error::LockError;
@@ -25,6 +27,7 @@ pub(crate) struct Settings {
     pub(crate) reentrant: bool,
     pub(crate) min_hold: Option<Duration>,
     pub(crate) max_hold: Option<Duration>,
+    pub(crate) max_waiters: Option<u32>,
     pub(crate) function: Option<&'static str>,
     pub(crate) template: Option<&'static str>,
     pub(crate) asked_at: Option<&'static Location<'static>>,
@@ -41,6 +44,7 @@ impl Settings {
         reentrant: false,
         min_hold: None,
         max_hold: None,
+        max_waiters: None,
         function: None,
         template: None,
         asked_at: None,
@@ -85,7 +89,7 @@ impl Settings {
         {
             return fault!("min_hold", "must not be longer than `max_hold`");
         }
-        Ok(())
+        check_waiters(self.max_waiters, self.wait)
     }
 
     /// The terms of the first key, and the other keys.
@@ -99,6 +103,8 @@ impl Settings {
         self.check_ticket()?;
         let config = &shared.config;
         let ttl = self.ttl.unwrap_or(config.ttl);
+        let wait = self.wait.unwrap_or(config.wait);
+        let waits = !wait.is_try() && self.adopts.is_none();
         if let Some(longest) = config.longest_ttl() {
             check_longest(ttl, longest)?;
         }
@@ -106,7 +112,7 @@ impl Settings {
             id: shared.next_id(),
             key: keys.first,
             ttl,
-            wait: self.wait.unwrap_or(config.wait),
+            wait,
             renew: self.renew,
             kind: self.kind,
             min_hold: self.min_hold,
@@ -115,6 +121,7 @@ impl Settings {
             template: self.template,
             asked_at: self.asked_at,
             more_keys: !keys.rest.is_empty(),
+            max_waiters: self.max_waiters.or(config.max_waiters).filter(|_| waits),
             adopts: self.adopts.map(|(id, _)| id),
         };
         Ok((terms, keys.rest))
@@ -133,6 +140,10 @@ impl Settings {
                 "ticket",
                 "a ticket is adopted, and does not join a lock: leave out `reentrant`",
             )),
+            Some(_) if self.max_waiters.is_some() => Err(LockError::invalid(
+                "ticket",
+                "an adopter does not wait in the queue: leave out `max_waiters`",
+            )),
             _ => Ok(()),
         }
     }
@@ -147,6 +158,7 @@ impl Settings {
                 can.permits,
             ),
             ("min_hold", self.min_hold.is_some(), can.min_hold),
+            ("max_waiters", self.max_waiters.is_some(), can.max_waiters),
             ("key", !keys.rest.is_empty(), can.several_keys),
             ("ticket", self.adopts.is_some(), can.tickets),
         ];
@@ -172,17 +184,42 @@ mod tests {
     fn a_store_refuses_every_argument_that_it_has_no_capability_for() {
         let nothing = Capabilities::none("chalkboard");
         let minute = Some(Duration::from_secs(60));
-        for (setting, kind, min_hold, names) in [
-            ("mode", Kind::Read, None, &["a"][..]),
-            ("permits", Kind::Permits(2), None, &["a"]),
-            ("min_hold", Kind::Exclusive, minute, &["a"]),
-            ("key", Kind::Exclusive, None, &["a", "b"]),
+        let default = Settings::DEFAULT;
+        for (setting, settings, names) in [
+            (
+                "mode",
+                Settings {
+                    kind: Kind::Read,
+                    ..default.clone()
+                },
+                &["a"][..],
+            ),
+            (
+                "permits",
+                Settings {
+                    kind: Kind::Permits(2),
+                    ..default.clone()
+                },
+                &["a"],
+            ),
+            (
+                "min_hold",
+                Settings {
+                    min_hold: minute,
+                    ..default.clone()
+                },
+                &["a"],
+            ),
+            (
+                "max_waiters",
+                Settings {
+                    max_waiters: Some(8),
+                    ..default.clone()
+                },
+                &["a"],
+            ),
+            ("key", default.clone(), &["a", "b"]),
         ] {
-            let settings = Settings {
-                kind,
-                min_hold,
-                ..Settings::DEFAULT
-            };
             let refused = settings.check_against(&nothing, &keys(names));
             let text = refused.expect_err(setting).to_string();
             assert!(

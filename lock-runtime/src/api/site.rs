@@ -86,6 +86,17 @@ impl Site {
         self.checked()
     }
 
+    /// `max_waiters = …`.
+    ///
+    /// # Panics
+    ///
+    /// In constant evaluation, if it is zero, or if nobody is to wait.
+    #[track_caller]
+    pub const fn max_waiters(mut self, waiters: u32) -> Self {
+        self.0.max_waiters = Some(waiters);
+        self.checked()
+    }
+
     /// `reentrant = true`.
     pub const fn reentrant(mut self) -> Self {
         self.0.reentrant = true;
@@ -154,6 +165,12 @@ impl Site {
     #[must_use]
     pub fn with_permits(&self, permits: u32) -> Self {
         self.with(|settings| settings.kind = Kind::Permits(permits))
+    }
+
+    /// `max_waiters = …`, in the same way.
+    #[must_use]
+    pub fn with_max_waiters(&self, waiters: u32) -> Self {
+        self.with(|settings| settings.max_waiters = Some(waiters))
     }
 
     fn with(&self, set: impl FnOnce(&mut Settings)) -> Self {

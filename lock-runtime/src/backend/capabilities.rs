@@ -26,12 +26,16 @@ pub struct Capabilities {
     pub list: bool,
     /// A lock can be revoked.
     pub force_release: bool,
+    /// The holders of a lock can be asked to yield.
+    pub ask: bool,
     /// The last grants of a lock can be remembered: [`LockConfig::history`](crate::LockConfig::history).
     pub history: bool,
     /// Every acquisition has a larger fencing token than those before it.
     pub fencing: bool,
     /// Waiters are served in the order in which they came.
     pub fair: bool,
+    /// The number of waiters of a lock can be limited.
+    pub max_waiters: bool,
     /// A lock can be handed over by a [`Ticket`](crate::Ticket).
     pub tickets: bool,
 }
@@ -55,9 +59,11 @@ impl Capabilities {
             min_hold: true,
             list: true,
             force_release: true,
+            ask: true,
             history: true,
             fencing: true,
             fair: true,
+            max_waiters: true,
             tickets: true,
         }
     }
@@ -73,9 +79,11 @@ impl Capabilities {
             min_hold: false,
             list: false,
             force_release: false,
+            ask: false,
             history: false,
             fencing: false,
             fair: false,
+            max_waiters: false,
             tickets: false,
         }
     }

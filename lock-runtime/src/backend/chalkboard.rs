@@ -62,9 +62,11 @@ impl Target for Blank {
             min_hold: false,
             list: false,
             force_release: false,
+            ask: false,
             history: false,
             fencing: true,
             fair: true,
+            max_waiters: false,
             tickets: false,
         }
     }
@@ -172,6 +174,7 @@ impl Chalkboard {
             Query::List(..)
             | Query::Overview(..)
             | Query::ForceRelease(..)
+            | Query::Ask(..)
             | Query::History(..) => {}
         }
     }

@@ -166,6 +166,8 @@ pub(crate) enum Outcome {
     },
     /// A renewal found that this holder does not have the lock.
     NotHeld { id: LeaseId },
+    /// Somebody would like to have the lock. May come more than once.
+    Wanted { id: LeaseId },
     /// It is not known whether the renewal succeeded.
     RenewFailed { id: LeaseId, cause: Cause },
     /// The lock is not ours any more; `Ok(true)` if it was until now.

@@ -88,6 +88,10 @@ impl Watchdog {
         self.leases.insert(id, watched);
     }
 
+    pub(crate) fn lease(&self, id: LeaseId) -> Option<&Lease> {
+        self.leases.get(&id).map(|watched| &*watched.lease)
+    }
+
     /// Ends the schedule of a lease, before its release is sent.
     pub(crate) fn forget(&mut self, id: LeaseId) -> Option<Arc<Lease>> {
         self.remove(id).map(|watched| watched.lease)

@@ -8,6 +8,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use crate::base::give_way::give_way;
+use crate::held::asked::Asked;
 use crate::held::current;
 use crate::held::hold::{Hold, HoldUnstopped};
 use crate::held::issuing::issue;
@@ -168,6 +169,29 @@ impl LockGuard {
             lease: &self.lease,
             slot: None,
         }
+    }
+
+    /// Resolves when somebody would like to have the lock and has [asked](crate::LockManager::ask) for
+    /// it, or when the lock is no longer surely held. The holder decides when it releases the lock,
+    /// and whether it does: nothing stops its work.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), lock_runtime::LockError> {
+    /// # let locks = lock_runtime::LockManager::connect("memory:").await?;
+    /// let guard = locks.lock("leader").acquire().await?;
+    /// assert_eq!(locks.ask("leader").await?, 1); // by a process that is about to replace this one
+    /// guard.asked().await;
+    /// guard.release(); // at a safe point
+    /// # Ok(()) }
+    /// ```
+    pub fn asked(&self) -> Asked<'_> {
+        Asked::of(&self.lease)
+    }
+
+    /// Whether somebody has asked for the lock, for synchronous code.
+    pub fn is_asked(&self) -> bool {
+        self.lease.is_asked()
     }
 
     /// Runs `body` for as long as the lock is surely held. If the lease ends while a poll

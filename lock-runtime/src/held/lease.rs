@@ -46,6 +46,8 @@ pub(crate) struct Lease {
     stopped: AtomicBool,
     /// Whether code has acted under it that its end does not stop.
     unstopped: AtomicBool,
+    /// Whether somebody would like to have the lock.
+    asked: AtomicBool,
     /// Whether it only limits the lease under it, for a reentrant call.
     limit: bool,
     home: Arc<dyn Home>,
@@ -75,8 +77,17 @@ type Watchers = Vec<Watcher>;
 struct Watcher {
     slot: u64,
     waker: Waker,
-    /// Whether the task runs a body, which is dropped then.
-    is_body: bool,
+    purpose: Purpose,
+}
+
+/// Why a task waits for the end of a lease.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Purpose {
+    /// It runs a body, which is dropped then.
+    Body,
+    Loss,
+    /// It is also woken when somebody would like to have the lock.
+    Asked,
 }
 
 /// The code that may still run under an ended lease.
@@ -118,6 +129,7 @@ impl Lease {
             polls: AtomicUsize::new(0),
             stopped: AtomicBool::new(false),
             unstopped: AtomicBool::new(false),
+            asked: AtomicBool::new(false),
             limit: false,
             home,
             watchers: Mutex::default(),
@@ -230,12 +242,30 @@ impl Lease {
     pub(crate) fn end(&self) {
         self.deadline.store(0, Ordering::SeqCst);
         let watchers = std::mem::take(&mut *self.watchers());
-        if watchers.iter().any(|it| it.is_body) {
+        if watchers.iter().any(|it| it.purpose == Purpose::Body) {
             self.stopped.store(true, Ordering::SeqCst);
         }
         for watcher in watchers {
             watcher.waker.wake();
         }
+    }
+
+    /// Somebody would like to have the lock; whether that is news.
+    pub(crate) fn ask(&self) -> bool {
+        if self.asked.swap(true, Ordering::SeqCst) {
+            return false;
+        }
+        let watchers = self.watchers();
+        let asked = watchers.iter().filter(|it| it.purpose == Purpose::Asked);
+        let wakers: Vec<_> = asked.map(|it| it.waker.clone()).collect();
+        drop(watchers);
+        wakers.into_iter().for_each(Waker::wake);
+        true
+    }
+
+    /// Whether somebody would like to have one of the locks.
+    pub(super) fn is_asked(&self) -> bool {
+        self.all().any(|lease| lease.asked.load(Ordering::SeqCst))
     }
 
     /// A body under it has been stopped, since one of the leases has ended.
@@ -340,15 +370,20 @@ impl Lease {
     /// Wakes `waker` when one of the leases ends. `slot` is kept between polls, so that a new
     /// waker replaces the old one.
     pub(crate) fn watch(&self, slot: &mut Option<u64>, waker: &Waker) {
-        self.wake_then(slot, waker, false);
+        self.wake_then(slot, waker, Purpose::Loss);
     }
 
     /// The same for a body, which is dropped then.
     pub(crate) fn watch_for_body(&self, slot: &mut Option<u64>, waker: &Waker) {
-        self.wake_then(slot, waker, true);
+        self.wake_then(slot, waker, Purpose::Body);
     }
 
-    fn wake_then(&self, slot: &mut Option<u64>, waker: &Waker, is_body: bool) {
+    /// The same, and when somebody would like to have the lock.
+    pub(super) fn watch_for_asks(&self, slot: &mut Option<u64>, waker: &Waker) {
+        self.wake_then(slot, waker, Purpose::Asked);
+    }
+
+    fn wake_then(&self, slot: &mut Option<u64>, waker: &Waker, purpose: Purpose) {
         let slot = *slot.get_or_insert_with(|| NEXT_WATCHER.fetch_add(1, Ordering::Relaxed));
         for lease in self.all() {
             let mut watchers = lease.watchers();
@@ -357,7 +392,7 @@ impl Lease {
                 None => watchers.push(Watcher {
                     slot,
                     waker: waker.clone(),
-                    is_body,
+                    purpose,
                 }),
             }
         }

@@ -1,5 +1,6 @@
 //! The state of a holder: the lease, the guard, and the body that runs only during the lease.
 
+pub(crate) mod asked;
 pub(crate) mod body;
 pub(crate) mod confirmation;
 pub(crate) mod current;

@@ -314,12 +314,15 @@ impl Client {
             |most| (self.rng.u8(..) < 25).then(|| Duration::from_millis(self.rng.u64(0..most)));
         let (min_hold, max_hold) = (hold(2_000), hold(20_000));
         let max_hold = max_hold.filter(|_| !self.steady);
+        let limits = !wait.is_try() && self.coordinator.is_none() && self.rng.u8(..) < 25;
+        let max_waiters = limits.then(|| self.rng.u32(1..4));
         let terms = Terms {
             wait,
             renew: self.rng.u8(..) < 220 || self.steady,
             kind,
             min_hold,
             max_hold,
+            max_waiters,
             ..Terms::of(id, key, ttl)
         };
         let gives_up =

@@ -202,7 +202,8 @@ impl Server {
             if let Some(permits) = lock.differs(terms.kind) {
                 return Reply::Differs { permits };
             }
-            if !terms.wait.is_try() {
+            let is_full = position.is_none() && terms.is_full(lock.queue.len());
+            if !terms.wait.is_try() && !is_full {
                 let position = position.unwrap_or_else(|| lock.next_position(now));
                 lock.enqueue(now, client, bearer, position, company);
                 stands = Some(position);

@@ -106,8 +106,14 @@ pub(crate) fn cancelled(terms: &Terms, waited: Duration) {
 }
 
 pub(crate) fn refused(terms: &Terms, error: &LockError, waited: Duration) {
-    // A try asks whether the lock is free, and this is an answer.
-    let expected = terms.wait.is_try() && matches!(error, LockError::Contended { .. });
+    let expected = match error {
+        LockError::Contended { holder, .. } => {
+            // A try asks whether the lock is free, and this is an answer. Under overload, one event for
+            // each refusal would be too many.
+            terms.wait.is_try() || holder.as_ref().is_some_and(|it| it.crowd.is_full)
+        }
+        _ => false,
+    };
     if expected {
         event!(
             debug,
@@ -154,6 +160,11 @@ pub(crate) fn lost(terms: &Terms, fence: u64, held: Duration) {
     );
     #[cfg(feature = "metrics")]
     metrics::lost(terms);
+}
+
+/// Somebody would like to have the lock.
+pub(crate) fn asked(terms: &Terms, fence: u64) {
+    event!(info, terms, "ask", fencing_token = fence);
 }
 
 pub(crate) fn limited(terms: &Terms, fence: u64, held: Duration) {

@@ -8,6 +8,8 @@ pub(crate) struct Crowd {
     pub(crate) waiting: u32,
     /// How long the first of them has waited.
     pub(crate) longest: Duration,
+    /// Whether no more may wait.
+    pub(crate) is_full: bool,
 }
 
 impl Crowd {
@@ -16,7 +18,6 @@ impl Crowd {
     /// Assumes a steady queue: since the first waiter joined, as many were served as now wait. A
     /// newcomer waits for all of them and for the holder. While a queue grows, the first estimate
     /// is too short, and later ones are longer.
-    /// begun to grow the estimate is too short, and longer at the next look.
     pub(crate) fn turn(self) -> Option<Duration> {
         let each = self.longest.checked_div(self.waiting)?;
         Some(each.saturating_mul(self.waiting.saturating_add(1)))
@@ -36,7 +37,11 @@ mod tests {
     const MS: Duration = Duration::from_millis(1);
 
     fn crowd(waiting: u32, longest: Duration) -> Crowd {
-        Crowd { waiting, longest }
+        Crowd {
+            waiting,
+            longest,
+            is_full: false,
+        }
     }
 
     #[test]

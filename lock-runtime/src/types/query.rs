@@ -20,6 +20,8 @@ pub(crate) enum Query {
     Overview(Pattern, Reply<Overview>),
     /// Revokes the lock; the answer is the number of holders.
     ForceRelease(LockKey, Reply<usize>),
+    /// Asks the holders to yield; the answer is how many have heard of it.
+    Ask(LockKey, Reply<usize>),
     /// The last grants of a lock, the newest first.
     History(LockKey, Reply<Vec<Grant>>),
     /// Whether the store answers.
@@ -36,7 +38,7 @@ impl Query {
             Self::Status(_, reply) => drop(reply.send(Err(cause))),
             Self::List(_, reply) => drop(reply.send(Err(cause))),
             Self::Overview(_, reply) => drop(reply.send(Err(cause))),
-            Self::ForceRelease(_, reply) => drop(reply.send(Err(cause))),
+            Self::ForceRelease(_, reply) | Self::Ask(_, reply) => drop(reply.send(Err(cause))),
             Self::History(_, reply) => drop(reply.send(Err(cause))),
             Self::Health(reply) => drop(reply.send(Err(cause))),
             Self::Diagnose(reply) => drop(reply.send(Err(cause))),

@@ -58,6 +58,8 @@ pub(crate) struct Terms {
     pub(crate) asked_at: Option<&'static Location<'static>>,
     /// Whether later keys follow; the fence of the last one counts for all of them.
     pub(crate) more_keys: bool,
+    /// Joins the queue only if fewer wait than this.
+    pub(crate) max_waiters: Option<u32>,
     /// The ticket that is adopted, instead of waiting in the queue.
     pub(crate) adopts: Option<TicketId>,
 }
@@ -79,14 +81,29 @@ impl Terms {
             template: None,
             asked_at: None,
             more_keys: false,
+            max_waiters: None,
             adopts: None,
         }
     }
 
-    /// Whether it must be granted outside a chain: because of a cooldown after it, or because a
-    /// later key decides its fencing token.
+    /// Whether it must be granted outside a chain: because of a cooldown after it, because a
+    /// later key decides its fencing token, or because the followers of a chain have left the queue
+    /// in which waiters are counted.
     pub(crate) fn is_alone(&self) -> bool {
-        self.min_hold.is_some() || self.more_keys
+        self.min_hold.is_some() || self.more_keys || self.max_waiters.is_some()
+    }
+
+    /// Whether it takes the lock or joins the queue, whatever it finds.
+    pub(crate) fn simply_waits(&self) -> bool {
+        !self.wait.is_try() && self.adopts.is_none() && self.max_waiters.is_none()
+    }
+
+    /// Whether so many others wait that this acquisition is refused.
+    pub(crate) fn is_full(&self, others: usize) -> bool {
+        let most = self
+            .max_waiters
+            .map(|it| usize::try_from(it).unwrap_or(usize::MAX));
+        most.is_some_and(|most| others >= most)
     }
 
     /// The longest time for which the lease lasts. A fixed lease lasts for its ttl, even if it was

@@ -131,6 +131,9 @@ fn request(locks: &LockManager, args: &RunArgs) -> LockRequest {
         (None, Mode::Read) => request.read(),
         (None, Mode::Exclusive | Mode::Write) => request.write(),
     };
+    if let Some(waiters) = args.max_waiters {
+        request = request.max_waiters(waiters);
+    }
     if let Some(time) = args.min_hold {
         request = request.min_hold(time);
     }

@@ -167,6 +167,24 @@ async fn a_release_says_what_it_did_and_wants_a_yes() {
 }
 
 #[tokio::test]
+async fn holders_are_asked_to_yield_and_decide() {
+    let server = RedisServer::start().await;
+    let locks = connect(server.url()).await;
+    let free = ran(&server, &["release", "--ask", "key"]).await;
+    assert_eq!(free.code, 10, "{free:?}");
+    let guard = take(&locks, "key", LONG).await;
+    let done = ran(&server, &["release", "--ask", "--json", "key"]).await;
+    let object = done.object();
+    assert_eq!((done.code, &object["asked"]), (0, &1.into()));
+    within(TIME_LIMIT, guard.asked()).await;
+    assert!(guard.is_held());
+    let text = ran(&server, &["release", "--ask", "key"]).await.stdout;
+    assert!(text.contains("1 holder was asked to yield"), "{text}");
+    let both = ran(&server, &["release", "--ask", "--force", "key"]).await;
+    assert_eq!(both.code, 2, "{both:?}");
+}
+
+#[tokio::test]
 async fn a_doctor_finds_what_is_wrong() {
     let server = RedisServer::builder()
         .arg("--maxmemory", "20mb")

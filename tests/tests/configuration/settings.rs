@@ -18,6 +18,8 @@ async fn settings_out_of_range_open_no_connection() {
         ("ttl", config().ttl(Duration::ZERO)),
         ("connect_timeout", config().connect_timeout(Duration::ZERO)),
         ("pool_size", config().pool_size(0)),
+        ("max_waiters", config().max_waiters(0)),
+        ("max_waiters", config().max_waiters(8).wait(Duration::ZERO)),
     ] {
         let connected = within(TIME_LIMIT, LockManager::connect(config.clone())).await;
         let installed = within(TIME_LIMIT, init(config)).await;

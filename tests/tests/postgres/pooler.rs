@@ -123,7 +123,7 @@ async fn the_answer_to_a_client_that_is_gone_grants_nothing() {
     let Some(pooler) = PgBouncer::start_with(TEST, &server, &settings).await else {
         return;
     };
-    let [direct, pooled] = [manager(&server.url()).await, manager(&pooler.url()).await];
+    let [direct, behind] = [manager(&server.url()).await, manager(&pooler.url()).await];
     let held = take(&direct, "key", LONG).await;
     for _ in 0..3 {
         let gone = PostgresPeer::connect(pooler.addr()).await;
@@ -132,7 +132,7 @@ async fn the_answer_to_a_client_that_is_gone_grants_nothing() {
         // The connection that gets the answer ends.
         let tries = async {
             loop {
-                match pooled.lock("key").wait(Duration::ZERO).acquire().await {
+                match behind.lock("key").wait(Duration::ZERO).acquire().await {
                     Err(LockError::Unavailable { .. }) => {}
                     other => return other,
                 }

@@ -60,7 +60,7 @@ fn reads_expressions_and_forever() {
     assert!(matches!(args.ttl, Some(Length::Expr(Expr::Path(_)))));
     assert!(matches!(args.min_hold, Some(Length::Expr(Expr::Field(_)))));
     assert!(matches!(args.max_hold, Some(Length::Expr(Expr::Call(_)))));
-    assert!(matches!(args.permits, Some(Permits::Expr(Expr::Binary(_)))));
+    assert!(matches!(args.permits, Some(Count::Expr(Expr::Binary(_)))));
     assert!(matches!(args.wait, Some(Length::Forever(_))));
 }
 
@@ -118,7 +118,7 @@ fn says_how_arguments_are_written() {
         ),
         (
             "colour = \"red\"",
-            "unknown argument `colour`: the arguments are `key`, `ticket`, `ttl`, `wait`, `renew`, `min_hold`, `max_hold`, `mode`, `permits`, `reentrant`, `release`, `on_lost`, `on_error`, `guard`, `manager`, `crate`",
+            "unknown argument `colour`: the arguments are `key`, `ticket`, `ttl`, `wait`, `renew`, `min_hold`, `max_hold`, `mode`, `permits`, `max_waiters`, `reentrant`, `release`, `on_lost`, `on_error`, `guard`, `manager`, `crate`",
         ),
         (
             "renew = true false",

@@ -92,6 +92,32 @@ impl Inspector {
         Ok(released)
     }
 
+    /// Notes in the entries of the holders that somebody would like to have the lock; they watch them.
+    pub(super) async fn ask_to_yield(self, key: LockKey) -> Result<usize, Cause> {
+        let mut read = Vec::new();
+        let span = self.keys.queue(&key);
+        self.pages(span, false, |kvs| read.extend(kvs)).await?;
+        let mut queue = entry::queue(&self.keys, read);
+        queue.truncate(entry::holders(&queue));
+        let mut told = 0;
+        for entry in queue {
+            let holder = entry.holder();
+            if holder.cooling_down || holder.process.is_none() {
+                continue;
+            }
+            let asked = entry.asked();
+            match self
+                .ask(Call::rewrite(entry.key, entry.created, asked, None))
+                .await?
+            {
+                // It may have released the lock meanwhile.
+                Reply::Txn(txn) => told += usize::from(txn.succeeded),
+                _ => return Err(mismatch()),
+            }
+        }
+        Ok(told)
+    }
+
     /// How long a member takes to read a key.
     pub(super) async fn echo(self) -> Result<Duration, Cause> {
         let asked = self.clock.now();

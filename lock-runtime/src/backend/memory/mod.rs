@@ -164,6 +164,7 @@ impl Memory {
             Query::ForceRelease(key, reply) => {
                 self.answer(reply, |it| it.force_release(now, &key));
             }
+            Query::Ask(key, reply) => self.answer(reply, |it| it.ask(now, &key)),
             Query::History(key, reply) => self.answer(reply, |it| it.history(now, &key)),
             Query::Health(reply) => self.answer(reply, |_| Health::reached(Duration::ZERO)),
             // Nothing can be wrong with it.

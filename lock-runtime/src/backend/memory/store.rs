@@ -97,7 +97,8 @@ impl Store {
             return;
         }
         let holder = slot.first_to_end(now);
-        let outcome = if terms.wait.is_try() {
+        let others = slot.queue.len() - 1;
+        let outcome = if terms.wait.is_try() || terms.is_full(others) {
             slot.queue.pop_back();
             Outcome::Busy { id, holder }
         } else {
@@ -331,6 +332,20 @@ impl Store {
         keys
     }
 
+    /// How many holders have heard that somebody would like to have the lock.
+    pub(super) fn ask(&mut self, now: Moment, key: &LockKey) -> usize {
+        let Some(slot) = self.slots.get_mut(key) else {
+            return 0;
+        };
+        slot.sweep(now);
+        let held = slot.holders.iter().filter(|it| it.state == State::Held);
+        let told = held.filter(|owner| {
+            let id = owner.terms.id;
+            owner.client.send(Outcome::Wanted { id }).is_ok()
+        });
+        told.count()
+    }
+
     pub(super) fn force_release(&mut self, now: Moment, key: &LockKey) -> usize {
         let Some(slot) = self.slots.get_mut(key) else {
             return 0;
@@ -370,6 +385,7 @@ impl Slot {
         Crowd {
             waiting: u32::try_from(others).unwrap_or(u32::MAX),
             longest: first.map_or(Duration::ZERO, |first| now.since(first.since)),
+            ..Crowd::default()
         }
     }
 

@@ -122,7 +122,7 @@ pub(super) fn common(call: &Call) -> Option<&Bearer> {
             bearer,
             position: None,
             ..
-        } if !bearer.terms.wait.is_try() && bearer.terms.adopts.is_none() => bearer,
+        } if bearer.terms.simply_waits() => bearer,
         Call::Release {
             bearer, cooldown, ..
         } if cooldown.is_zero() => bearer,

@@ -10,7 +10,7 @@ use super::protocol::answer::Answer;
 use super::protocol::arg::Arg;
 use super::protocol::call::Call as SqlCall;
 use super::protocol::statement::Statement;
-use super::replies::{Replies, truths};
+use super::replies::{Replies, standings};
 use super::steps::Queue;
 use super::transport::link::{Link, LinkEvent};
 use super::transport::server::Server;
@@ -215,9 +215,13 @@ impl Connection {
                 }
             }
             Task::Check(tokens) => {
-                let held = answer.result.map(|rows| truths(&rows)).unwrap_or_default();
-                for (token, _) in tokens.into_iter().zip(held).filter(|(_, held)| !held) {
-                    self.queue.heard(now, Message::Revoked(token));
+                let standings = answer.result.map(|rows| standings(&rows));
+                for (token, standing) in tokens.into_iter().zip(standings.unwrap_or_default()) {
+                    match standing {
+                        0 => self.queue.heard(now, Message::Revoked(token)),
+                        1 => {}
+                        _ => self.queue.wanted(token),
+                    }
                 }
             }
             Task::Listen | Task::Unlisten => {}
@@ -292,8 +296,8 @@ impl Connection {
         }
     }
 
-    /// Asks now and then whether the locks that are held for longer were taken by force: a
-    /// notification would find a listener only where every holder listens.
+    /// Asks now and then whether the locks that are held for longer were taken by force, or are asked
+    /// for: a notification would find a listener only where every holder listens.
     fn check(&mut self, now: Moment) -> bool {
         if now < self.check_at || self.queue.is_empty() {
             return false;
@@ -305,7 +309,7 @@ impl Connection {
             return false;
         }
         let tokens = held.iter().map(|it| it.token).collect();
-        self.send(now, self.functions.held(&held), Task::Check(tokens));
+        self.send(now, self.functions.standing(&held), Task::Check(tokens));
         true
     }
 

@@ -31,10 +31,12 @@ pub(super) struct Functions {
     /// Whether grants wait for the disk.
     pub(super) durable: bool,
     acquire: Arc<Statement>,
+    acquire_unless_full: Arc<Statement>,
     ask: Arc<Statement>,
     release: Arc<Statement>,
     renew: Arc<Statement>,
-    held: Arc<Statement>,
+    ask_to_yield: Arc<Statement>,
+    standing: Arc<Statement>,
     pass: Arc<Statement>,
     issue: Arc<Statement>,
     adopt: Arc<Statement>,
@@ -69,10 +71,17 @@ impl Functions {
                     Text, Uuid, Text, Text, Int4, Uuid, Bool, Bool, Int8, Int4, Bool,
                 ],
             ),
+            acquire_unless_full: function(
+                "acquire_unless_full",
+                &[
+                    Text, Uuid, Text, Text, Int4, Uuid, Bool, Int8, Int4, Bool, Int4,
+                ],
+            ),
             ask: function("ask", &[Text, UuidArray, Int4Array, Uuid, Int4, Bool]),
             release: value("release", &[Text, Uuid, Int4, Bool, Uuid, Int4]),
             renew: value("renew", &[TextArray, UuidArray, Int4Array, Bool]),
-            held: value("held", &[TextArray, UuidArray]),
+            ask_to_yield: value("ask_to_yield", &[Text]),
+            standing: function("standing", &[TextArray, UuidArray]),
             pass: value("pass", &[Text, Uuid, Int8]),
             issue: value("issue", &[Text, Uuid, Text, Int4, Bool]),
             adopt: function("adopt", &[Text, Uuid, Text, Text, Int4, Text, Int4, Bool]),
@@ -122,11 +131,14 @@ impl Functions {
         (Arc::clone(&self.quarantined), vec![self.longest.into()])
     }
 
-    /// Whether these locks are still held.
-    pub(super) fn held(&self, bearers: &[Bearer]) -> (Arc<Statement>, Vec<Arg>) {
+    /// Whether these locks are still held, and asked for.
+    pub(super) fn standing(&self, bearers: &[Bearer]) -> (Arc<Statement>, Vec<Arg>) {
         let names: Vec<_> = bearers.iter().map(|it| self.name(&it.terms.key)).collect();
         let tokens: Vec<_> = bearers.iter().map(|it| it.token).collect();
-        (Arc::clone(&self.held), vec![names.into(), tokens.into()])
+        (
+            Arc::clone(&self.standing),
+            vec![names.into(), tokens.into()],
+        )
     }
 
     /// Deletes what nobody has used for long among the names behind this one.
@@ -169,10 +181,7 @@ impl Functions {
                 bearer,
                 position,
                 company,
-            } => (
-                &self.acquire,
-                self.acquire_args(bearer, *position, *company, server),
-            ),
+            } => self.acquire(bearer, *position, *company, server),
             Call::Ask(bearers) => (&self.ask, self.ask_args(bearers, server)),
             Call::Leave(bearer) => {
                 let name = self.name(&bearer.terms.key);
@@ -228,15 +237,15 @@ impl Functions {
         })
     }
 
-    fn acquire_args(
+    fn acquire(
         &self,
         bearer: &Bearer,
         position: Option<u64>,
         company: Company,
         server: &Server,
-    ) -> Vec<Arg> {
+    ) -> (&Arc<Statement>, Vec<Arg>) {
         let terms = &bearer.terms;
-        vec![
+        let mut args = vec![
             self.name(&terms.key).into(),
             bearer.token.into(),
             who(bearer).into(),
@@ -244,11 +253,22 @@ impl Functions {
             ttl(bearer).into(),
             server.session.token().into(),
             server.listens.into(),
-            (!terms.wait.is_try()).into(),
-            position.map(signed).into(),
-            self.longest.into(),
-            self.durable.into(),
-        ]
+        ];
+        // A waiter that has a position had it before the queue was full.
+        let most = terms.max_waiters.filter(|_| position.is_none());
+        if most.is_none() {
+            args.push((!terms.wait.is_try()).into());
+        }
+        args.push(position.map(signed).into());
+        args.push(self.longest.into());
+        args.push(self.durable.into());
+        match most {
+            None => (&self.acquire, args),
+            Some(most) => {
+                args.push(signed(most.into()).min(i32::MAX.into()).into());
+                (&self.acquire_unless_full, args)
+            }
+        }
     }
 
     fn adopt_args(&self, bearer: &Bearer) -> Vec<Arg> {
@@ -367,6 +387,7 @@ impl Functions {
                 args.push(i64::try_from(MOST_HOLDERS).unwrap_or(i64::MAX).into());
                 (&self.overview, args)
             }
+            Inspect::Ask(key) => (&self.ask_to_yield, vec![self.name(key).into()]),
             Inspect::ForceRelease(key) => {
                 let name = self.name(key);
                 (

@@ -11,7 +11,9 @@ use crate::types::query::Query;
 impl Postgres {
     pub(super) fn begin(&mut self, query: Query) {
         let connection = match &query {
-            Query::Status(key, _) | Query::ForceRelease(key, _) => self.connection_of(key),
+            Query::Status(key, _) | Query::ForceRelease(key, _) | Query::Ask(key, _) => {
+                self.connection_of(key)
+            }
             Query::List(..) | Query::Overview(..) | Query::History(..) | Query::Diagnose(_) => 0,
             Query::Health(_) => self.connection_to_probe(),
         };
@@ -28,6 +30,7 @@ impl Postgres {
             Query::List(pattern, reply) => queries.begin(reply, inspector.list(pattern)),
             Query::Overview(pattern, reply) => queries.begin(reply, inspector.overview(pattern)),
             Query::ForceRelease(key, reply) => queries.begin(reply, inspector.force_release(key)),
+            Query::Ask(key, reply) => queries.begin(reply, inspector.ask_to_yield(key)),
             // The store has no such capability.
             Query::History(..) => {}
             Query::Diagnose(reply) => queries.begin(reply, inspector.diagnose(is_pooled)),

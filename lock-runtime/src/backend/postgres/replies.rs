@@ -188,6 +188,7 @@ fn ahead(row: &Row, first: usize, by_far: bool) -> Option<Ahead> {
         crowd: Crowd {
             waiting: row.number(first + 2).unwrap_or(0),
             longest: Duration::from_millis(row.number(first + 3).unwrap_or(0)),
+            ..Crowd::default()
         },
     })
 }
@@ -203,6 +204,12 @@ pub(super) fn truths(rows: &[Row]) -> Vec<bool> {
 fn list(row: &Row, column: usize) -> Option<Vec<&str>> {
     let items = row.text(column)?.strip_prefix('{')?.strip_suffix('}')?;
     Some(items.split(',').filter(|it| !it.is_empty()).collect())
+}
+
+/// What holders have become, in the only row.
+pub(super) fn standings(rows: &[Row]) -> Vec<u8> {
+    let row = rows.first();
+    row.and_then(|row| numbers(row, 0)).unwrap_or_default()
 }
 
 fn numbers<N: FromStr>(row: &Row, column: usize) -> Option<Vec<N>> {

@@ -24,6 +24,8 @@ pub(super) enum Inspect {
     /// The basic facts about the locks behind this one.
     Overview(Page),
     ForceRelease(LockKey),
+    /// Asks its holders to yield.
+    Ask(LockKey),
     /// Something that locks depend on.
     Look(Arc<Statement>),
 }
@@ -50,7 +52,7 @@ impl Step for Inspect {
 
     fn key(&self) -> Option<&LockKey> {
         match self {
-            Self::Status(key) | Self::ForceRelease(key) => Some(key),
+            Self::Status(key) | Self::ForceRelease(key) | Self::Ask(key) => Some(key),
             _ => None,
         }
     }

@@ -1,11 +1,12 @@
 //! What each pushed message means for the claims of a connection.
 
-use super::claim::Stage;
+use super::claim::{Claim, Stage};
 use super::protocol::call::Call;
 use super::protocol::message::{Grant, Message};
 use super::protocol::step::Step;
 use super::reports::Report;
 use super::{CLAIM_TTL, Queue};
+use crate::backend::Outcome;
 use crate::backend::token::Token;
 use crate::base::clock::Moment;
 
@@ -17,6 +18,12 @@ impl<S: Step> Queue<S> {
             Message::Revoked(token) => self.revoked(now, token),
             Message::Asked { channel, tokens } => {
                 for token in tokens {
+                    self.report(now, &channel, token);
+                }
+            }
+            Message::Wanted { channel, tokens } => {
+                for token in tokens {
+                    self.wanted(token);
                     self.report(now, &channel, token);
                 }
             }
@@ -99,6 +106,14 @@ impl<S: Step> Queue<S> {
                 self.retry(now, id);
             }
             _ => {}
+        }
+    }
+
+    /// Of a chain, the one that has the lock now hears of it.
+    pub(crate) fn wanted(&mut self, token: Token) {
+        let id = self.ids.get(&token).copied();
+        if let Some(id) = id.filter(|id| self.claims.get(id).is_some_and(Claim::is_held)) {
+            self.claims.report(Outcome::Wanted { id });
         }
     }
 

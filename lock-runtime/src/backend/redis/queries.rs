@@ -10,9 +10,10 @@ use crate::types::query::Query;
 impl Redis {
     pub(super) fn begin(&mut self, query: Query) {
         let link = match &query {
-            Query::Status(key, _) | Query::ForceRelease(key, _) | Query::History(key, _) => {
-                self.link_of(key)
-            }
+            Query::Status(key, _)
+            | Query::ForceRelease(key, _)
+            | Query::Ask(key, _)
+            | Query::History(key, _) => self.link_of(key),
             Query::List(..) | Query::Overview(..) | Query::Diagnose(_) => 0,
             Query::Health(_) => self.link_to_probe(),
         };
@@ -30,6 +31,9 @@ impl Redis {
             Query::List(pattern, reply) => queries.begin(reply, server.list(pattern)),
             Query::Overview(pattern, reply) => queries.begin(reply, server.overview(pattern)),
             Query::ForceRelease(key, reply) => queries.begin(reply, server.force_release(key)),
+            Query::Ask(key, reply) => {
+                queries.begin(reply, server.ask_to_yield(key, queue.listen()));
+            }
             Query::History(key, reply) => queries.begin(reply, server.history(key)),
             Query::Diagnose(reply) => queries.begin(reply, server.diagnose()),
             Query::Health(reply) => queries.probe(link, reply, server.echo()),

@@ -122,9 +122,12 @@ impl Target for Address {
                 min_hold: false,
                 list: false,
                 force_release: true,
+                // Its clients do not hear of each other.
+                ask: false,
                 history: false,
                 fencing: false,
                 fair: false,
+                max_waiters: false,
                 tickets: false,
             },
         }
@@ -220,6 +223,8 @@ impl Target for Servers {
             fair: false,
             // A majority could have two halves of a ticket.
             tickets: false,
+            // Each server has a queue of its own.
+            max_waiters: false,
             // Each server would remember another part of it.
             history: false,
             ..Capabilities::all("Redlock")

@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::call::cause;
 use super::findings::{Facts, Server, findings};
 use super::inspect::{Inspector, answer};
-use super::protocol::op::Op;
+use super::protocol::op::{ANY, Op};
 use super::protocol::reply::{Reply, Trouble};
 use super::transport::Dialer;
 use crate::types::error::Cause;
@@ -38,9 +38,13 @@ impl Inspector {
         for _ in 0..PROBES {
             let (path, data) = (ours.node.clone(), Vec::new());
             let sent = self.clock.now();
-            answer(self.ask(Op::Write { path, data }))
-                .await?
-                .map_err(cause)?;
+            answer(self.ask(Op::Write {
+                path,
+                data,
+                version: ANY,
+            }))
+            .await?
+            .map_err(cause)?;
             facts.times.push(self.clock.now().since(sent));
         }
         let (path, watch) = (CONFIGURATION.to_owned(), false);

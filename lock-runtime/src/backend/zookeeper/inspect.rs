@@ -6,7 +6,7 @@ use tokio::sync::oneshot;
 
 use super::call::{Answered, Call, Recipient, cause};
 use super::protocol::entry::{self, Entry, holders, left};
-use super::protocol::op::Op;
+use super::protocol::op::{ANY, Op};
 use super::protocol::paths::{Paths, key};
 use super::protocol::reply::{Reply, Stat, Trouble};
 use crate::backend::queries::Asker;
@@ -130,6 +130,34 @@ impl Inspector {
         Ok(released)
     }
 
+    /// Notes in the nodes of the holders that somebody would like to have the lock; they watch them.
+    pub(super) async fn ask_to_yield(self, key: LockKey) -> Result<usize, Cause> {
+        let path = self.paths.lock(&key);
+        let (queue, _) = self.queue(&path).await?;
+        let holding = &queue[..holders(&queue)];
+        let mut told = 0;
+        for seen in self.read(&path, holding).await? {
+            if seen.entry.is_cooldown || entry::holder(&seen.data).process.is_none() {
+                continue;
+            }
+            let path = format!("{path}/{}", seen.entry);
+            let data = entry::asked(&seen.data);
+            match answer(self.ask(Op::Write {
+                path,
+                data,
+                version: ANY,
+            }))
+            .await?
+            {
+                Ok(_) => told += 1,
+                // It has released the lock meanwhile.
+                Err(Trouble::NoNode) => {}
+                Err(trouble) => return Err(cause(trouble)),
+            }
+        }
+        Ok(told)
+    }
+
     /// The queue of a lock, what the first `most` of its holders say, and the server's time.
     async fn held(&self, path: &str, most: usize) -> Result<(Vec<Entry>, Vec<Seen>, i64), Cause> {
         let mut looks = 0;
@@ -171,6 +199,7 @@ impl Inspector {
         let written = self.ask(Op::Write {
             path: session,
             data: Vec::new(),
+            version: ANY,
         });
         let time = match answer(written).await? {
             Ok(Reply::Stat(stat)) => stat.written,

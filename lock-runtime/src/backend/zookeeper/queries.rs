@@ -29,6 +29,7 @@ impl ZooKeeper {
             Query::List(pattern, reply) => queries.begin(reply, inspector.list(pattern)),
             Query::Overview(pattern, reply) => queries.begin(reply, inspector.overview(pattern)),
             Query::ForceRelease(key, reply) => queries.begin(reply, inspector.force_release(key)),
+            Query::Ask(key, reply) => queries.begin(reply, inspector.ask_to_yield(key)),
             // The store has no such capability.
             Query::History(..) => {}
             Query::Health(reply) => queries.probe((), reply, inspector.echo()),

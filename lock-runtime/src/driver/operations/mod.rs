@@ -172,6 +172,10 @@ impl Operations {
             Outcome::Busy { id, holder } => match self.finish(id) {
                 Some(mut acquiring) => {
                     acquiring.heard = now;
+                    let holder = holder.map(|mut holder| {
+                        holder.crowd.is_full = !acquiring.terms.wait.is_try();
+                        holder
+                    });
                     acquiring.fail(now, Progress::Held(holder), &self.server);
                 }
                 // It was given up meanwhile, and nothing more will be said of it.
@@ -205,6 +209,11 @@ impl Operations {
             Outcome::RenewFailed { id, cause } => {
                 if let Some(lease) = self.watchdog.retry(id, now) {
                     events::renewal_failed(&lease.terms, &cause);
+                }
+            }
+            Outcome::Wanted { id } => {
+                if let Some(lease) = self.watchdog.lease(id).filter(|it| it.ask()) {
+                    events::asked(&lease.terms, lease.fence);
                 }
             }
             Outcome::NotHeld { id } => {

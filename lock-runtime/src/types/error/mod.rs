@@ -57,10 +57,11 @@ pub enum LockError {
         reason: Box<str>,
     },
 
-    /// Another holder kept the lock until the wait ended, or its cooldown had not ended.
+    /// Another holder kept the lock until the wait ended, its cooldown had not ended, or as many
+    /// waited for it as [may](crate::LockRequest::max_waiters).
     #[error(
-        "lock `{key}` {}{}: try again later, or wait longer with `wait`",
-        closed(holder.as_deref()), within(*waited)
+        "lock `{key}` {}{}",
+        closed(holder.as_deref()), refused(holder.as_deref(), *waited)
     )]
     #[non_exhaustive]
     Contended {
@@ -210,11 +211,16 @@ fn closed(holder: Option<&Holder>) -> String {
     }
 }
 
-/// A try does not wait.
-fn within(waited: Duration) -> String {
-    match waited.as_millis() {
-        0 => String::new(),
-        ms => format!(" and did not become free within {ms} ms"),
+/// How the wait ended, and what to do now. A try does not wait.
+fn refused(holder: Option<&Holder>, waited: Duration) -> String {
+    const ADVICE: &str = "try again later, or wait longer with `wait`";
+    match (holder, waited.as_millis()) {
+        (Some(Holder { crowd, .. }), _) if crowd.is_full => format!(
+            ", and {} wait for it, which `max_waiters` allows at most: try again later",
+            crowd.waiting
+        ),
+        (_, 0) => format!(": {ADVICE}"),
+        (_, ms) => format!(" and did not become free within {ms} ms: {ADVICE}"),
     }
 }
 

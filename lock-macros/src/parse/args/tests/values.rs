@@ -1,7 +1,7 @@
 //! What values are read as, and what is said about those of another form.
 
 use super::*;
-use crate::parse::values::TOO_FEW_PERMITS;
+use crate::parse::values::{Count, too_few};
 
 #[test]
 fn reads_permits() {
@@ -9,7 +9,7 @@ fn reads_permits() {
         let (args, mistakes) = parse(&format!("key = \"a\", permits = {written}"));
         assert_eq!(mistakes, [""; 0], "{written}");
         assert!(
-            matches!(args.permits, Some(Permits::Number(read, _)) if read == number),
+            matches!(args.permits, Some(Count::Number(read, _)) if read == number),
             "{written}"
         );
     }
@@ -82,7 +82,7 @@ fn says_what_is_wrong() {
 #[test]
 fn says_what_is_wrong_with_permits() {
     for (permits, message) in [
-        ("-4", TOO_FEW_PERMITS),
+        ("-4", &*too_few("permits")),
         (
             "8u64",
             "`permits` takes its number without a suffix: write `permits = 8`",

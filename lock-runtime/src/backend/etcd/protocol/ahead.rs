@@ -1,8 +1,6 @@
 //! The entries ahead of an entry, as far as they decide about its position, however long the
 //! queue is.
 
-use std::time::Duration;
-
 use super::entry::{self, Entry};
 use super::keys::{Keys, Span};
 use super::messages::{RangeRequest, RangeResponse};
@@ -206,19 +204,24 @@ impl Front {
         }))
     }
 
+    /// Who waits beside `asking`, as [`holder`](Self::holder) counts them, if all that hold the lock
+    /// were read.
+    pub(crate) fn waiters(&self, asking: usize) -> usize {
+        let held = entry::holders(&self.entries);
+        self.count.saturating_sub(held + asking)
+    }
+
     /// Nothing is known where more hold the lock than were read.
     fn crowd(&self, asking: usize) -> Crowd {
         let held = entry::holders(&self.entries);
-        let waiters = self.count.saturating_sub(held + asking);
+        let waiters = self.waiters(asking);
         match self.entries.get(held) {
             Some(first) if waiters > 0 => Crowd {
                 waiting: u32::try_from(waiters).unwrap_or(u32::MAX),
                 longest: first.age(),
+                ..Crowd::default()
             },
-            _ => Crowd {
-                waiting: 0,
-                longest: Duration::ZERO,
-            },
+            _ => Crowd::default(),
         }
     }
 }

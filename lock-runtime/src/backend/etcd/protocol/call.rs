@@ -120,6 +120,18 @@ impl Call {
         })
     }
 
+    /// The same, and reads the value that it replaces.
+    pub(crate) fn announce(key: Vec<u8>, created: i64, value: Vec<u8>) -> Self {
+        let read = op(Request::Range(own(key.clone())));
+        match Self::rewrite(key, created, value, None) {
+            Self::Txn(mut txn) => {
+                txn.success.insert(0, read);
+                Self::Txn(txn)
+            }
+            other => other,
+        }
+    }
+
     /// Costs the members less than a transaction that deletes one key.
     pub(crate) fn delete(key: Vec<u8>) -> Self {
         Self::Delete(DeleteRangeRequest { key })

@@ -33,6 +33,22 @@ pub(crate) fn value(lasts: Duration, name: &str) -> Vec<u8> {
     format!("{} {since} {name}", lasts.as_millis()).into()
 }
 
+/// The value of a holder's entry once somebody would like to have the lock.
+fn asked(value: &[u8]) -> Vec<u8> {
+    if is_asked(value) {
+        return value.to_vec();
+    }
+    [value, ASKED].concat()
+}
+
+/// Whether somebody would like to have the lock.
+pub(crate) fn is_asked(value: &[u8]) -> bool {
+    value.ends_with(ASKED)
+}
+
+/// A second line.
+const ASKED: &[u8] = b"\nasked";
+
 /// Whether the value is that of an acquisition which has not been released.
 pub(crate) fn is_of(value: &[u8], token: Token) -> bool {
     let name = read_value(value).map(|(_, _, name)| name);
@@ -88,6 +104,11 @@ impl Entry {
         Waiter::new(self.holder(), self.kind, Some(self.age()))
     }
 
+    /// Its value once somebody would like to have the lock.
+    pub(crate) fn asked(&self) -> Vec<u8> {
+        asked(&self.value)
+    }
+
     pub(crate) fn fence(&self) -> u64 {
         u64::try_from(self.created).unwrap_or(0)
     }
@@ -108,7 +129,10 @@ fn read_value(value: &[u8]) -> Option<(Duration, SystemTime, &str)> {
     let mut parts = std::str::from_utf8(value).ok()?.splitn(3, ' ');
     let mut number = || parts.next()?.parse().ok().map(Duration::from_millis);
     let (lasts, since) = (number()?, number()?);
-    Some((lasts, UNIX_EPOCH + since, parts.next()?))
+    let (name, _) = parts
+        .next()
+        .map(|it| it.split_once('\n').unwrap_or((it, "")))?;
+    Some((lasts, UNIX_EPOCH + since, name))
 }
 
 #[cfg(test)]

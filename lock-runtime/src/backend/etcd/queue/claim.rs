@@ -85,13 +85,13 @@ pub(super) enum Stage {
 impl Claim {
     pub(super) fn new(terms: Arc<Terms>, token: Token) -> Self {
         Self {
-            terms,
             token,
             stage: Stage::Unsent,
             key: Vec::new(),
             slot: None,
             lease: 0,
-            reads_all: false,
+            // All that hold the lock have to be told from those that wait.
+            reads_all: terms.max_waiters.is_some(),
             created: 0,
             seen: 0,
             known: 0,
@@ -106,6 +106,7 @@ impl Claim {
             may_be_made: false,
             may_be_deleted: false,
             holder: None,
+            terms,
         }
     }
 

@@ -83,7 +83,7 @@ impl Queue {
             (Step::Enter, Err(trouble)) => self.not_entered(now, id, &trouble),
             (Step::Look, Ok(Reply::Txn(txn))) => self.looked(now, id, txn),
             (Step::Check, Ok(Reply::Range(range))) => self.checked(now, id, &range),
-            (Step::Announce, Ok(Reply::Txn(txn))) => self.announced(now, id, &txn),
+            (Step::Announce, Ok(Reply::Txn(txn))) => self.announced(now, id, txn),
             (Step::Lease, Ok(Reply::Lease(granted))) => {
                 if let Some(claim) = self.claims.get_mut(&id)
                     && let Stage::Moving { lease, .. } = &mut claim.stage
@@ -247,19 +247,23 @@ impl Queue {
         let Some(claim) = claim.filter(|it| it.is_held()) else {
             return;
         };
-        let is_own = |kv: &KeyValue| kv.create_revision == claim.created;
-        if !range.kvs.iter().any(is_own) {
+        let is_own = |kv: &&KeyValue| kv.create_revision == claim.created;
+        let Some(own) = range.kvs.iter().find(is_own) else {
             return self.lose(id);
-        }
+        };
+        let is_asked = entry::is_asked(&own.value);
         claim.unwatched = false;
         let key = claim.key.clone();
+        if is_asked {
+            self.claims.report(Outcome::Wanted { id });
+        }
         let end = Vec::new();
-        self.watch(id, Span { key, end }, range.revision() + 1, false);
+        self.watch(id, Span { key, end }, range.revision() + 1, true);
         self.settle(now, id);
     }
 
     /// Those behind have been notified, or the entry is gone.
-    fn announced(&mut self, now: Moment, id: LeaseId, txn: &TxnResponse) {
+    fn announced(&mut self, now: Moment, id: LeaseId, txn: TxnResponse) {
         let claim = self.claims.get_mut(&id);
         let Some(claim) = claim.filter(|it| it.is_held()) else {
             return;
@@ -268,6 +272,11 @@ impl Queue {
             return self.lose(id);
         }
         claim.announces = false;
+        // Somebody may have asked for the lock just before, which has been overwritten.
+        let replaced = txn.ranges().next().unwrap_or_default().kvs;
+        if replaced.iter().any(|kv| entry::is_asked(&kv.value)) {
+            self.claims.report(Outcome::Wanted { id });
+        }
         self.settle(now, id);
     }
 
@@ -361,6 +370,16 @@ impl Queue {
             (Seen::Begun(_) | Seen::Changed | Seen::Deleted(_), Stage::Waiting) => {
                 claim.stage = Stage::Looking;
                 self.go_on(now, id);
+            }
+            // It has announced that it has entered, or somebody asks for the lock.
+            (Seen::Changed, Stage::Held { .. }) => {
+                claim.unwatched = true;
+                let awaits = claim.awaits;
+                self.unwatch(id);
+                // An answer that is awaited settles it too.
+                if !awaits {
+                    self.settle(now, id);
+                }
             }
             (Seen::Begun(_) | Seen::Changed | Seen::Deleted(_), _) => {}
             (Seen::Ended, _) => {

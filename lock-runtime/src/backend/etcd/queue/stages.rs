@@ -151,7 +151,9 @@ impl Queue {
         claim.known = read_at;
         claim.follows_one = false;
         let is_one = ahead.is_one();
-        let (span, writes) = match ahead.position(mine, claim.holder.is_none()) {
+        let is_newcomer = claim.holder.is_none();
+        let others = ahead.front.waiters(usize::from(counted));
+        let (span, writes) = match ahead.position(mine, is_newcomer) {
             Position::Enter => {
                 // Others may have come before it has read, and seen it wait.
                 claim.announces = counted;
@@ -170,7 +172,7 @@ impl Queue {
             }
             Position::Next => (self.keys.queue(&claim.terms.key), false),
         };
-        if claim.terms.wait.is_try() {
+        if claim.terms.wait.is_try() || is_newcomer && claim.terms.is_full(others) {
             self.claims.report(Outcome::Busy { id, holder });
             return self.leave(now, id);
         }
@@ -239,11 +241,11 @@ impl Queue {
         let announcement = claim.announces.then(|| {
             let name = name::name(claim.token, &claim.terms);
             let value = entry::value(claim.lasts(), &name);
-            Call::rewrite(key.clone(), created, value, None)
+            Call::announce(key.clone(), created, value)
         });
         if claim.watch.is_none() {
             let end = Vec::new();
-            self.watch(id, Span { key, end }, seen + 1, false);
+            self.watch(id, Span { key, end }, seen + 1, true);
         }
         if let Some(call) = announcement {
             self.send(now, id, Step::Announce, call);

@@ -48,6 +48,12 @@ impl Inspector {
         Ok(count.ok_or_else(mismatch)?)
     }
 
+    pub(super) async fn ask_to_yield(self, key: LockKey) -> Result<usize, Cause> {
+        let rows = self.ask(Inspect::Ask(key)).await?;
+        let count = rows.first().and_then(|row| row.number(0));
+        Ok(count.ok_or_else(mismatch)?)
+    }
+
     /// How long a round trip takes.
     pub(super) async fn echo(self) -> Result<Duration, Cause> {
         let asked = self.clock.now();

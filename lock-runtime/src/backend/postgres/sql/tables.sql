@@ -57,6 +57,12 @@ CREATE TABLE IF NOT EXISTS waiter (
   PRIMARY KEY (name, place, token)
 ) WITH (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 2000);
 
+-- The holders that were asked to yield.
+CREATE TABLE IF NOT EXISTS asked (
+  token   uuid CONSTRAINT asked_pkey PRIMARY KEY,
+  since   timestamptz NOT NULL
+);
+
 -- Empty after a crash and on a promoted standby, since it is not logged: leases may have been forgotten then.
 CREATE UNLOGGED TABLE IF NOT EXISTS run (
   one     bool PRIMARY KEY DEFAULT true CHECK (one),

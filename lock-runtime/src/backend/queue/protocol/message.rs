@@ -38,7 +38,12 @@ pub(crate) enum Message {
         channel: Box<str>,
         tokens: Vec<Token>,
     },
-    /// The answer to that.
+    /// The same, and somebody would like to have their locks.
+    Wanted {
+        channel: Box<str>,
+        tokens: Vec<Token>,
+    },
+    /// The answer to both.
     Told {
         token: Token,
         fence: u64,
@@ -55,6 +60,10 @@ impl Message {
         Some(match first {
             "revoked" => Self::Revoked(Token::parse(lines.next()?)?),
             "asked" => Self::Asked {
+                channel: lines.next()?.into(),
+                tokens: lines.map(Token::parse).collect::<Option<_>>()?,
+            },
+            "wanted" => Self::Wanted {
                 channel: lines.next()?.into(),
                 tokens: lines.map(Token::parse).collect::<Option<_>>()?,
             },
@@ -104,6 +113,10 @@ impl fmt::Display for Message {
                 write!(f, "asked\n{channel}")?;
                 tokens.iter().try_for_each(|token| write!(f, "\n{token}"))
             }
+            Self::Wanted { channel, tokens } => {
+                write!(f, "wanted\n{channel}")?;
+                tokens.iter().try_for_each(|token| write!(f, "\n{token}"))
+            }
             Self::Told {
                 token,
                 fence,
@@ -142,6 +155,10 @@ mod tests {
             Message::Asked {
                 channel: "lock:grant:1".into(),
                 tokens: vec![token; 3],
+            },
+            Message::Wanted {
+                channel: "lock:grant:1".into(),
+                tokens: vec![token; 2],
             },
             Message::Told {
                 token,

@@ -36,6 +36,12 @@ impl Cluster {
                 let server = self.over((self.sharded_of(&key), None));
                 self.queries.begin(reply, server.force_release(key));
             }
+            Query::Ask(key, reply) => {
+                let sharded = self.sharded_of(&key);
+                let reports = self.sharded[sharded].queue.listen();
+                let asking = self.over((sharded, None)).ask_to_yield(key, reports);
+                self.queries.begin(reply, asking);
+            }
             Query::History(key, reply) => {
                 let server = self.over((self.sharded_of(&key), None));
                 self.queries.begin(reply, server.history(key));

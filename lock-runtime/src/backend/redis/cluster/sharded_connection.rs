@@ -264,7 +264,7 @@ impl ShardedConnection {
         match call {
             Call::Disown(grant) => grant.key().and_then(|key| routes.of(slot::of_lock(&key))),
             // No node in particular was to be asked.
-            Call::Step(Inspect::Holders(_)) => self.up().next(),
+            Call::Step(Inspect::Holders(_) | Inspect::Wanted(_)) => self.up().next(),
             Call::Step(..) => None,
             _ => self.up().next(),
         }

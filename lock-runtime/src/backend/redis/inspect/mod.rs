@@ -1,5 +1,6 @@
 //! Answers queries: asks one server, step by step, and reads what it says.
 
+mod asking;
 mod diagnosis;
 mod history;
 mod overview;

@@ -20,7 +20,7 @@ use crate::types::key::LockKey;
 
 /// How long holders have to report about their locks. A stopped holder does not; of it
 /// only the entry on the server is known.
-const REPORT_TIMEOUT: Duration = Duration::from_millis(300);
+pub(super) const REPORT_TIMEOUT: Duration = Duration::from_millis(300);
 
 impl<C: Copy> Server<C> {
     /// `reports` has those that arrive over the connection.
@@ -100,7 +100,7 @@ fn note(status: &mut Status, report: &Report) {
 }
 
 /// The server's answer, and the tokens of the holders that can report more.
-fn read(key: LockKey, known: &Value) -> Option<(Status, Vec<Token>)> {
+pub(super) fn read(key: LockKey, known: &Value) -> Option<(Status, Vec<Token>)> {
     let Value::Array(items) = known else {
         return None;
     };

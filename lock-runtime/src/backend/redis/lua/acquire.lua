@@ -4,7 +4,8 @@
 -- ARGV[1] name  [2] ttl in ms  [3] channel, or '' to try once
 -- ARGV[4] kind, or '' for x; 'x+' where more of this connection wait or will, and may be
 --         granted the lock together; 'x-' to be granted it alone  [5] the position of an earlier token of the same
---         waiter, if there is one
+--         waiter, or ''  [6] how many others may wait at most, for a waiter without a position: where more
+--         do, it tries once
 -- reply   name, a new line, fence: it is granted
 --         {name, 'waiting', position, ms left of a holder, its name, how many others
 --          wait, and if it is not in the fast path, ms for which the first has waited}
@@ -24,6 +25,13 @@ end
 
 local position, member
 if redis.call('EXISTS', QUEUE) == 1 or not may_enter(owner, kind) then
+  local most = tonumber(ARGV[6])
+  if most and redis.call('ZCARD', QUEUE) >= most then
+    -- Those that may enter do, and those that are gone do not count.
+    owner = dispatch(owner)
+    forget_silent()
+    if redis.call('ZCARD', QUEUE) >= most then channel = '' end
+  end
   local permits = shared(owner)
   if permits and permits ~= kind and string.find(permits, '^p') and string.find(kind, '^p') then
     return {name, 'differs', permits}

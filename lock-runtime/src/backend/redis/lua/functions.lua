@@ -182,6 +182,21 @@ local function crowd(own)
   return waiters, math.max(time() - first, 0) / 1000
 end
 
+-- Takes those out of the queue whose connections are silent, unless that was done a short time ago: as long as
+-- SWEPT counts as seen.
+local function forget_silent()
+  local now = time()
+  if not is_silent(SWEPT, now) then return end
+  local gone = {}
+  for _, member in ipairs(redis.call('ZRANGE', QUEUE, 0, MOST - 1)) do
+    local channel = string.match(member, '^%a%d*:[1-9]%d*:([^\n]+)\n') or ''
+    if gone[channel] == nil then gone[channel] = is_silent(channel, now) end
+    if gone[channel] then redis.call('ZREM', QUEUE, member) end
+  end
+  note(SWEPT, now)
+  tidy()
+end
+
 -- Hands the lock, given its owner, to the head of the queue as long as it may run.
 -- Returns its owner then, the fences of those whom it granted, by their names, and the
 -- tokens of those who follow them.

@@ -50,9 +50,7 @@ fn common_form(call: &Call) -> Option<(What, &Bearer)> {
             bearer,
             position,
             company,
-        } if !bearer.terms.wait.is_try() && bearer.terms.adopts.is_none() => {
-            (What::Acquire(*company, *position), bearer)
-        }
+        } if bearer.terms.simply_waits() => (What::Acquire(*company, *position), bearer),
         Call::Renew(bearer) => (What::Renew, bearer),
         Call::Release {
             bearer, cooldown, ..

@@ -209,13 +209,17 @@ fn add_acquisition(
         &*names.channel
     };
     cmd.arg(&*bearer.name).arg(millis(terms.ttl)).arg(channel);
-    if terms.kind != Kind::Exclusive || company != Company::Unsaid || position.is_some() {
+    let most = terms.max_waiters;
+    let has_more = position.is_some() || most.is_some();
+    if terms.kind != Kind::Exclusive || company != Company::Unsaid || has_more {
         let (kind, mark) = (KindCode(terms.kind), mark(company));
         cmd.arg(Text(format_args!("{kind}{mark}")));
     }
-    if let Some(position) = position {
-        cmd.arg(position);
-    }
+    match (position, most) {
+        (Some(position), _) => cmd.arg(position),
+        (None, Some(most)) => cmd.arg("").arg(most),
+        (None, None) => cmd,
+    };
 }
 
 /// What `adopt` takes.

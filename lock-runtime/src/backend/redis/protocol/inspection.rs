@@ -25,6 +25,8 @@ pub(crate) enum Inspect {
     Counter(LockKey),
     /// Asks the holders with these tokens to report.
     Holders(Vec<Token>),
+    /// Asks the holders with these tokens to yield, and to report that they have heard of it.
+    Wanted(Vec<Token>),
     /// A page of the owners of locks, and of the queues where `queues` says so.
     Scan {
         glob: Box<str>,
@@ -141,11 +143,12 @@ impl Inspect {
                 let [own, _] = names.channels();
                 words(&["PUBLISH", &own, ""])
             }
-            Self::Holders(tokens) => {
+            Self::Holders(tokens) | Self::Wanted(tokens) => {
                 let [own, common] = names.channels();
-                let message = Message::Asked {
-                    channel: own.into(),
-                    tokens: tokens.clone(),
+                let (channel, tokens) = (own.into(), tokens.clone());
+                let message = match self {
+                    Self::Wanted(_) => Message::Wanted { channel, tokens },
+                    _ => Message::Asked { channel, tokens },
                 };
                 publish(&common, &message)
             }

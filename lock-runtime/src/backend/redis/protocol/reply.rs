@@ -165,6 +165,7 @@ fn crowd(items: &[Value]) -> Crowd {
     Crowd {
         waiting: u32::try_from(number(0)).unwrap_or(0),
         longest: millis(number(1)),
+        ..Crowd::default()
     }
 }
 

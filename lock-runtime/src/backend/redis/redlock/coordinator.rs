@@ -99,6 +99,7 @@ impl Coordinator {
             Outcome::Invalid { .. } | Outcome::NoTicket { .. } => self.give_up(outcome),
             Outcome::Renewed { id, since, ttl } => self.renewed(now, server, id, since, ttl),
             Outcome::RenewFailed { id, cause } => self.renew_failed(now, server, id, cause),
+            Outcome::Wanted { .. } => self.claims.report(outcome),
             Outcome::NotHeld { id } => self.not_held(now, server, id),
             Outcome::Released { id, result } => self.left(server, id, result),
         }

@@ -30,6 +30,10 @@ impl Redlock {
                 let part = |reply| Query::ForceRelease(key.clone(), reply);
                 self.ask_all(reply, part, |counts, _| counts.into_iter().max());
             }
+            Query::Ask(key, reply) => {
+                let part = |reply| Query::Ask(key.clone(), reply);
+                self.ask_all(reply, part, |counts, _| counts.into_iter().max());
+            }
             // The store has no such capability.
             Query::History(..) => {}
             Query::Health(reply) => self.ask_all(reply, Query::Health, merging::health),

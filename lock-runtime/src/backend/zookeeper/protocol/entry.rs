@@ -91,10 +91,27 @@ pub(crate) fn data(name: &str, time: Duration, is_cooldown: bool) -> Vec<u8> {
     format!("{mark}{name}\n{}", time.as_millis()).into_bytes()
 }
 
+/// The data of a holder's node once somebody would like to have the lock.
+pub(crate) fn asked(data: &[u8]) -> Vec<u8> {
+    if is_asked(data) {
+        return data.to_vec();
+    }
+    [data, ASKED].concat()
+}
+
+/// Whether somebody would like to have the lock.
+pub(crate) fn is_asked(data: &[u8]) -> bool {
+    data.ends_with(ASKED)
+}
+
+/// A third line.
+const ASKED: &[u8] = b"\nasked";
+
 /// Reads the data of a node.
 pub(crate) fn holder(data: &[u8]) -> Holder {
     let text = String::from_utf8_lossy(data);
     let (name, time) = text.split_once('\n').unwrap_or((&text, ""));
+    let time = time.lines().next().unwrap_or_default();
     let time = time.parse().ok().map(Duration::from_millis);
     name::holder(name, time)
 }

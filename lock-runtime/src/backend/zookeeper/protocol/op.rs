@@ -3,6 +3,9 @@
 use super::jute::Writer;
 use super::reply::Expected;
 
+/// Whatever version a node has.
+pub(crate) const ANY: i32 = -1;
+
 /// One request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Op {
@@ -27,6 +30,8 @@ pub(crate) enum Op {
     Write {
         path: String,
         data: Vec<u8>,
+        /// How often it was written before, or [`ANY`].
+        version: i32,
     },
     /// Lets the server catch up with its leader.
     Sync {
@@ -96,10 +101,14 @@ impl Op {
                 writer.bytes(path.as_bytes());
                 writer.bool(*watch);
             }
-            Self::Write { path, data } => {
+            Self::Write {
+                path,
+                data,
+                version,
+            } => {
                 writer.bytes(path.as_bytes());
                 writer.bytes(data);
-                writer.int(-1);
+                writer.int(*version);
             }
             Self::Sync { path } => writer.bytes(path.as_bytes()),
             Self::Multi(parts) => {

@@ -92,6 +92,8 @@ pub(crate) struct Stat {
 pub(crate) enum Trouble {
     #[error("there is no such node")]
     NoNode,
+    #[error("the node was written meanwhile")]
+    Written,
     #[error("the node exists already")]
     NodeExists,
     #[error(
@@ -108,6 +110,7 @@ impl Trouble {
     fn from_code(code: i32) -> Self {
         match code {
             -101 => Self::NoNode,
+            -103 => Self::Written,
             -110 => Self::NodeExists,
             -102 | -115 => Self::NoRight,
             // Moved: another connection has taken the session over.

@@ -127,6 +127,11 @@ impl Claim {
         !self.unwanted && !matches!(self.stage, Stage::Held | Stage::Leaving { .. })
     }
 
+    /// Whether it ends where so many others wait and it would wait too.
+    pub(super) fn is_refused(&self, others: usize) -> bool {
+        self.terms.wait.is_try() || !self.waited && self.terms.is_full(others)
+    }
+
     /// The data of its node in a session of this timeout.
     pub(super) fn data(&self, timeout: Duration) -> Vec<u8> {
         let time = self.terms.longest().map_or(timeout, |it| it.min(timeout));

@@ -188,7 +188,7 @@ impl Queue {
         let Some(claim) = self.claims.get_mut(&id) else {
             return;
         };
-        if claim.terms.wait.is_try() {
+        if claim.terms.wait.is_try() || claim.terms.max_waiters.is_some() && !claim.waited {
             claim.stage = Stage::Trying;
             self.requests.list(claim, turn, Step::Try);
         } else {

@@ -11,8 +11,6 @@
 //! of ours waits for that one; and when that one has held the lock and is gone, nobody is
 //! ahead any more.
 
-use std::time::Duration;
-
 use super::claim::{Claim, Stage};
 use super::{Entry, Queue, SHORT};
 use crate::backend::Outcome;
@@ -34,18 +32,23 @@ pub(super) struct Snapshot<'a> {
     pub(super) changed: i64,
 }
 
+/// How many of a queue wait.
+fn waiters(queue: &[Entry]) -> usize {
+    queue.len().saturating_sub(holders(queue))
+}
+
 /// The waiters in a queue, without so many of ours.
 fn crowd(queue: &[Entry], ours: usize) -> Crowd {
-    let waiters = queue.len().saturating_sub(holders(queue) + ours);
+    let others = waiters(queue).saturating_sub(ours);
     Crowd {
-        waiting: u32::try_from(waiters).unwrap_or(u32::MAX),
-        longest: Duration::ZERO,
+        waiting: u32::try_from(others).unwrap_or(u32::MAX),
+        ..Crowd::default()
     }
 }
 
 /// Whether its position follows from that of the one right ahead of it.
 fn is_plain(claim: &Claim) -> bool {
-    claim.terms.kind == Kind::Exclusive && !claim.terms.wait.is_try()
+    claim.terms.kind == Kind::Exclusive && claim.terms.simply_waits()
 }
 
 /// Whether nothing of it stays in the queue when it has left.
@@ -54,7 +57,8 @@ fn leaves_nothing(claim: &Claim) -> bool {
 }
 
 impl Queue {
-    /// A try that finds others in the queue does not enter it.
+    /// A try that finds others in the queue does not enter it, nor does an acquisition that finds
+    /// too many waiters.
     pub(super) fn tried(&mut self, id: LeaseId, queue: &[Entry]) {
         let Some(claim) = self.claims.get_mut(&id) else {
             return;
@@ -65,7 +69,7 @@ impl Queue {
             queue.first(),
         ) {
             (Position::OtherPermits(held), _) => self.other_permits(id, held),
-            (Position::Behind(_) | Position::Next, Some(_)) => {
+            (Position::Behind(_) | Position::Next, Some(_)) if claim.is_refused(waiters(queue)) => {
                 claim.crowd = crowd(queue, 0);
                 self.refuse(id, queue);
             }
@@ -97,6 +101,7 @@ impl Queue {
         } else {
             Position::of_newcomer(&kinds, claim.terms.kind)
         };
+        let is_refused = claim.is_refused(at.saturating_sub(holders(entries)));
         claim.looked = true;
         claim.crowd = crowd(entries, 1);
         match position {
@@ -109,7 +114,7 @@ impl Queue {
                 self.discard_entry(id, node);
                 self.other_permits(id, held);
             }
-            Position::Behind(_) | Position::Next if self.is_try(id) => {
+            Position::Behind(_) | Position::Next if is_refused => {
                 self.discard_entry(id, node);
                 self.refuse(id, ahead);
             }
@@ -188,8 +193,13 @@ impl Queue {
         if let Some(node) = claim.node.filter(|_| is_due) {
             let path = self.requests.path(claim, node);
             let data = claim.data(session.timeout);
-            self.requests
-                .send(Op::Write { path, data }, Recipient::Announcement(id));
+            // Somebody may have written to it already, to ask for the lock.
+            let write = Op::Write {
+                path,
+                data,
+                version: 0,
+            };
+            self.requests.send(write, Recipient::Announcement(id));
         }
     }
 
@@ -241,7 +251,8 @@ impl Queue {
 
     /// The holder has left the lock since.
     pub(super) fn front_is_gone(&mut self, id: LeaseId) {
-        if self.is_try(id) {
+        let is_refused = |it: &Claim| it.stage == Stage::Refused;
+        if self.claims.get(&id).is_some_and(is_refused) {
             self.begin(id);
         } else {
             self.report_holder(id, None);
@@ -261,11 +272,6 @@ impl Queue {
         } else {
             self.claims.report(Outcome::Waiting { id, holder });
         }
-    }
-
-    fn is_try(&self, id: LeaseId) -> bool {
-        let is_try = |it: &Claim| it.terms.wait.is_try();
-        self.claims.get(&id).is_some_and(is_try)
     }
 
     /// Deletes a node of its queue, however long it takes.
@@ -289,7 +295,8 @@ impl Queue {
         let Some(claim) = self.claims.get(&id) else {
             return;
         };
-        let is_permit = matches!(claim.terms.kind, Kind::Permits(_));
+        // Of others, it is changed when its holder is asked to yield.
+        let is_permit = matches!(entry.kind, Kind::Permits(_));
         let holder = entry::holder(data);
         let is_ahead = matches!(step, Step::Ahead(_));
         if is_ahead {

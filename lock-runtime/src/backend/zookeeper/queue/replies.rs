@@ -8,6 +8,7 @@ use super::{Entry, Queue};
 use crate::backend::Outcome;
 use crate::backend::claims::Turn;
 use crate::backend::zookeeper::call::{Recipient, Step, cause};
+use crate::backend::zookeeper::protocol::entry::is_asked;
 use crate::backend::zookeeper::protocol::reply::{Reply, Stat, Trouble};
 use crate::base::clock::Moment;
 use crate::types::terms::LeaseId;
@@ -91,10 +92,13 @@ impl Queue {
             (Step::Front(_), Err(Trouble::NoNode)) => self.front_is_gone(id),
             // The holder may be unknown.
             (Step::Front(_), Err(_)) => self.report_holder(id, None),
-            (Step::Own, Ok(_)) => {
+            (Step::Own, Ok(reply)) => {
                 if let Some(node) = claim.node {
                     let path = self.requests.path(claim, node);
                     self.watches.node(path, id);
+                }
+                if matches!(&reply, Reply::Data { data, .. } if is_asked(data)) {
+                    self.claims.report(Outcome::Wanted { id });
                 }
             }
             (Step::Own, Err(Trouble::NoNode)) => self.revoked(id),
@@ -136,7 +140,8 @@ impl Queue {
     /// Those behind are notified that it has entered, or will be with the next heartbeat.
     fn announced(&mut self, id: LeaseId, trouble: Option<Trouble>) {
         match (trouble, self.claims.get_mut(&id)) {
-            (None, Some(claim)) => claim.announcing = false,
+            // Those behind it have been notified by an earlier write, too.
+            (None | Some(Trouble::Written), Some(claim)) => claim.announcing = false,
             (Some(Trouble::NoNode), _) => self.revoked(id),
             _ => {}
         }

@@ -6,7 +6,7 @@ use super::claim::Claim;
 use crate::backend::claims::Turn;
 use crate::backend::zookeeper::call::{Call, Recipient, Step};
 use crate::backend::zookeeper::protocol::entry::Entry;
-use crate::backend::zookeeper::protocol::op::{Mode, Op};
+use crate::backend::zookeeper::protocol::op::{ANY, Mode, Op};
 use crate::backend::zookeeper::protocol::paths::Paths;
 use crate::backend::zookeeper::session::Session;
 
@@ -89,7 +89,12 @@ impl Requests {
     pub(super) fn write_session(&mut self, session: &Session, to: Recipient) {
         let path = self.paths.session(&session.identity);
         let data = Vec::new();
-        self.send(Op::Write { path, data }, to);
+        let write = Op::Write {
+            path,
+            data,
+            version: ANY,
+        };
+        self.send(write, to);
     }
 
     /// Deletes a node, however long it takes.

@@ -67,7 +67,7 @@ fn a_waiter_watches_the_one_ahead_alone_from_now_on() {
     story.pass(SHORT);
     let own = story.watch(2);
     assert_eq!((own.span.key, own.from), (key, 8), "it watches its own");
-    assert!(!own.writes && story.sends(Step::Announce));
+    assert!(own.writes && story.sends(Step::Announce));
 }
 
 #[test]
