@@ -2,11 +2,13 @@
 
 use std::time::Duration;
 
-use super::CLAIM_TTL;
 use super::protocol::call::Bearer;
 use crate::backend::token::Token;
 use crate::base::clock::Moment;
 use crate::types::ticket_id::TicketId;
+
+/// The longest lease of a pushed grant, as the servers know it too.
+pub(super) const CLAIM_TTL: Duration = Duration::from_secs(3);
 
 #[derive(Debug)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]

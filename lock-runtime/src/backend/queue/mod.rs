@@ -32,7 +32,7 @@ use crate::types::key::LockKey;
 use crate::types::terms::LeaseId;
 
 use chains::Chains;
-use claim::{Claim, Stage};
+use claim::{CLAIM_TTL, Claim, Stage};
 use protocol::call::{Bearer, Call, Sent};
 use protocol::step::Step;
 use protocol::trouble::Trouble;
@@ -41,8 +41,6 @@ use replicas::Replicas;
 use reports::Listeners;
 use waiters::Waiters;
 
-/// The longest lease of a pushed grant, as the servers know it too.
-const CLAIM_TTL: Duration = Duration::from_secs(3);
 /// The pause before a refused call is sent again.
 const PAUSE: Duration = Duration::from_millis(100);
 /// The longest pause before a forbidden release is sent again.
