@@ -226,6 +226,7 @@ impl<S: Step> Queue<S> {
         claim.stage = Stage::Unsent;
         claim.fence = None;
         claim.unknown = false;
+        claim.noted = false;
         claim.renewals = 0;
         self.lose_chain(now, old);
     }

@@ -27,7 +27,7 @@ impl Call {
             Self::Ask(_) => &scripts::ASK,
             Self::Leave(_) | Self::Release { .. } | Self::Disown(_) => &scripts::RELEASE,
             // Redis need not know who of a chain holds the lock.
-            Self::Renew(_) | Self::Shorten { .. } | Self::Pass { .. } => &scripts::RENEW,
+            Self::Renew { .. } | Self::Shorten { .. } | Self::Pass { .. } => &scripts::RENEW,
             Self::Raise { .. } => &scripts::RAISE,
             Self::Step(Inspect::Status(_)) => &scripts::STATUS,
             Self::Step(Inspect::Overview(_)) => &scripts::OVERVIEW,
@@ -55,7 +55,7 @@ impl Call {
     pub(crate) fn may_win(&self) -> bool {
         matches!(
             self,
-            Self::Acquire { .. } | Self::Ask(_) | Self::Renew(_) | Self::Raise { .. }
+            Self::Acquire { .. } | Self::Ask(_) | Self::Renew { .. } | Self::Raise { .. }
         )
     }
 
@@ -84,7 +84,7 @@ impl Call {
     /// Whether it needs no other key of the lock: it is served then also while the keys
     /// of the lock are on their way from one node to another.
     pub(crate) fn needs_owner_alone(&self) -> bool {
-        let (Self::Renew(bearer) | Self::Shorten { bearer, .. }) = self else {
+        let (Self::Renew { bearer, .. } | Self::Shorten { bearer, .. }) = self else {
             return false;
         };
         bearer.terms.kind == Kind::Exclusive
@@ -163,7 +163,14 @@ impl Call {
                 cmd.arg(&*grant.name);
                 cmd
             }
-            Self::Renew(bearer) | Self::Pass { bearer, .. } => renew(bearer, bearer.terms.ttl),
+            Self::Renew { bearer, note } => {
+                let mut cmd = renew(bearer, bearer.terms.ttl);
+                if let Some(note) = note.filter(|_| names.layout.has_notes()) {
+                    cmd.arg(note.fence).arg(Text(note.held.as_micros()));
+                }
+                cmd
+            }
+            Self::Pass { bearer, .. } => renew(bearer, bearer.terms.ttl),
             Self::Shorten { bearer, left } => renew(bearer, *left),
             Self::Raise { bearer, fence } => {
                 let terms = &bearer.terms;

@@ -60,7 +60,7 @@ fn a_renewal_under_an_old_token_does_not_make_a_later_one_long() {
     crowd.peer.now = crowd.peer.now.after(Duration::from_secs(2));
     crowd.hand_over(FENCE, [1]);
     let confirm = crowd.calls().remove(0);
-    assert!(matches!(confirm.call, Call::Renew(_)), "{confirm:?}");
+    assert!(matches!(confirm.call, Call::Renew { .. }), "{confirm:?}");
     let (now, revoked) = (crowd.peer.now, Message::Revoked(crowd.tokens[&1]));
     crowd.peer.queue.heard(now, revoked);
     let again = crowd.peer.call();
@@ -75,5 +75,7 @@ fn a_renewal_under_an_old_token_does_not_make_a_later_one_long() {
     crowd.peer.now = crowd.peer.now.after(Duration::from_secs(2));
     crowd.submit(Request::Abandon, 1);
     let renew = crowd.peer.call();
-    assert!(matches!(&renew.call, Call::Renew(it) if it.terms.ttl == Duration::from_secs(3)));
+    assert!(
+        matches!(&renew.call, Call::Renew { bearer: it, .. } if it.terms.ttl == Duration::from_secs(3))
+    );
 }
