@@ -34,6 +34,8 @@ pub struct Capabilities {
     pub fair: bool,
     /// A lock can be handed over by a [`Ticket`](crate::Ticket).
     pub tickets: bool,
+    /// A [`Status`](crate::inspect::Status) says whether the processes of the holders answer.
+    pub answers: bool,
 }
 
 impl Capabilities {
@@ -59,6 +61,7 @@ impl Capabilities {
             fencing: true,
             fair: true,
             tickets: true,
+            answers: true,
         }
     }
 
@@ -77,6 +80,7 @@ impl Capabilities {
             fencing: false,
             fair: false,
             tickets: false,
+            answers: false,
         }
     }
 }

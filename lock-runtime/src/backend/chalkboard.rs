@@ -66,6 +66,7 @@ impl Target for Blank {
             fencing: true,
             fair: true,
             tickets: false,
+            answers: false,
         }
     }
 

@@ -116,7 +116,8 @@ fn list(frame: &mut Frame<'_>, area: Rect, state: &State) {
         return frame.render_widget(Paragraph::new(text).style(dim), area);
     }
     let first = state.selected.saturating_sub(shown.saturating_sub(1));
-    let columns = columns(area.width);
+    let silent = all.iter().any(|(lock, _)| ls::is_silent(lock));
+    let columns = columns(area.width, silent);
     let rows = all.iter().skip(first).take(shown).map(|(lock, heat)| {
         let cells = ls::row(lock).into_iter().chain([heat.to_string()]);
         let cells: Vec<_> = cells.collect();
@@ -135,14 +136,15 @@ fn list(frame: &mut Frame<'_>, area: Rect, state: &State) {
     frame.render_stateful_widget(table, area, &mut selection);
 }
 
-/// Which cells of a lock are shown, and how wide: in 80 columns its kind and its heat are left out.
-fn columns(width: u16) -> Vec<(usize, Constraint)> {
+/// Which cells of a lock are shown, and how wide: in 80 columns its kind and its heat are left out. Where a holder is
+/// silent, that stands behind the time.
+fn columns(width: u16, silent: bool) -> Vec<(usize, Constraint)> {
     let all = [
         Constraint::Fill(3),
         Constraint::Length(14),
         Constraint::Fill(2),
         Constraint::Fill(2),
-        Constraint::Length(8),
+        Constraint::Length(if silent { 17 } else { 8 }),
         Constraint::Length(9),
         Constraint::Length(7),
         Constraint::Length(12),

@@ -6,9 +6,48 @@ use std::time::{Duration, SystemTime};
 
 use lock_runtime::LockManager;
 use lock_runtime::inspect::Holder;
-use tests::{Home as _, RedisServer, SetnxServer, TIME_LIMIT, Worker, connect, eventually, within};
+use tests::{
+    Home as _, LONG, RedisServer, SetnxServer, Store, TIME_LIMIT, Worker, connect, eventually,
+    on_every_store, queued, release, take, within,
+};
 
 use crate::redis_server::holder_in;
+use crate::status;
+
+on_every_store! {
+    a_holder_is_dated_from_its_grant_or_said_to_have_waited [list fencing],
+}
+
+async fn a_holder_is_dated_from_its_grant_or_said_to_have_waited(store: Store) {
+    let (locks, others) = (store.manager().await, store.manager().await);
+    let (first_may, second_may) = match locks.capabilities().store {
+        "ZooKeeper" => (true, true),
+        "etcd" => (false, true),
+        _ => (false, false),
+    };
+    let started = SystemTime::now();
+    let first = take(&locks, "key", LONG).await;
+    let waiter = queued(&others, others.lock("key").ttl(LONG).wait_forever()).await;
+    let asked = [
+        status(&others, "key").await.holders.remove(0),
+        listed(&others).await,
+    ];
+    for holder in asked {
+        assert_eq!(holder.may_have_waited, first_may, "{holder:?}");
+    }
+    tokio::time::sleep(Duration::from_millis(50)).await;
+    let released = SystemTime::now();
+    release(first).await;
+    let second = within(TIME_LIMIT, waiter).await.unwrap();
+    let holder = status(&others, "key").await.holders.remove(0);
+    assert_eq!(holder.may_have_waited, second_may, "{holder:?}");
+    assert_eq!(listed(&others).await.may_have_waited, second_may);
+    let earliest = if second_may { started } else { released };
+    // Servers count in milliseconds.
+    let since = holder.since.unwrap() + Duration::from_millis(2);
+    assert!(since >= earliest, "{holder:?} since {earliest:?}");
+    release(second).await;
+}
 
 /// A process that holds the lock, and its fencing token.
 async fn holder(url: &str, kind: &str, key: &str, ttl: &str) -> (Worker, u64) {

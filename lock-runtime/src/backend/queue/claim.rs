@@ -8,6 +8,7 @@ use crate::base::clock::Moment;
 use crate::types::ticket_id::TicketId;
 
 #[derive(Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 pub(super) struct Claim {
     pub(super) bearer: Bearer,
     pub(super) stage: Stage,

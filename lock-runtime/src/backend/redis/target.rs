@@ -126,6 +126,7 @@ impl Target for Address {
                 fencing: false,
                 fair: false,
                 tickets: false,
+                answers: true,
             },
         }
     }

@@ -78,6 +78,7 @@ impl Entry {
             holder.remaining = Some(lasts.saturating_sub(self.age()));
         } else {
             holder.since = Some(since);
+            holder.may_have_waited = true;
             holder.fencing_token = Some(FencingToken::new(self.fence()));
         }
         holder
@@ -86,6 +87,12 @@ impl Entry {
     /// The same of one who waits.
     pub(crate) fn waiter(&self) -> Waiter {
         Waiter::new(self.holder(), self.kind, Some(self.age()))
+    }
+
+    /// Whether it held the lock as soon as it was made, by the queue of that time.
+    pub(crate) fn entered_at_once(&self, queue: &[Self]) -> bool {
+        let mut holders = queue.iter().take(holders(queue));
+        holders.any(|it| it.key == self.key)
     }
 
     pub(crate) fn fence(&self) -> u64 {

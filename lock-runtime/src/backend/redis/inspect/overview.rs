@@ -58,7 +58,9 @@ impl<C: Copy> Server<C> {
                 let facts = facts_about(&keys, &facts.await?);
                 let (count, mut summaries) = facts.ok_or_else(mismatch)?;
                 if self.layout == Layout::Declared {
-                    summaries.iter_mut().for_each(|it| date(it, count));
+                    for lock in &mut summaries {
+                        date(lock, count);
+                    }
                 }
                 first_count.get_or_insert(count);
                 locks.extend(summaries);

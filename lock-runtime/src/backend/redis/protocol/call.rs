@@ -1,5 +1,7 @@
 //! Calls as commands.
 
+use std::time::Duration;
+
 use redis::Cmd;
 
 use super::inspection::{Fact, Inspect, publish};
@@ -90,24 +92,27 @@ impl Call {
         bearer.terms.kind == Kind::Exclusive
     }
 
+    /// What is common to all that set the end of a lease.
+    fn renewal(&self, bearer: &Bearer, ttl: Duration, names: &KeyNames, by_text: bool) -> Cmd {
+        let key = &bearer.terms.key;
+        let mut cmd = if names.is_declared() && self.needs_owner_alone() {
+            let mut cmd = scripts::RENEW.call(by_text);
+            cmd.arg("1");
+            names.owner(&mut cmd, key);
+            cmd
+        } else {
+            names.call(&scripts::RENEW, key, by_text)
+        };
+        cmd.arg(&*bearer.name)
+            // None at all would be refused.
+            .arg(millis(ttl).max(1))
+            .arg(Text(KindCode(bearer.terms.kind)));
+        cmd
+    }
+
     fn encode_for(&self, names: &KeyNames, by_text: bool) -> Cmd {
         let script = |script: &'static Script, key| names.call(script, key, by_text);
-        let renew = |bearer: &Bearer, ttl| {
-            let key = &bearer.terms.key;
-            let mut cmd = if names.is_declared() && self.needs_owner_alone() {
-                let mut cmd = scripts::RENEW.call(by_text);
-                cmd.arg("1");
-                names.owner(&mut cmd, key);
-                cmd
-            } else {
-                names.call(&scripts::RENEW, key, by_text)
-            };
-            cmd.arg(&*bearer.name)
-                // None at all would be refused.
-                .arg(millis(ttl).max(1))
-                .arg(Text(KindCode(bearer.terms.kind)));
-            cmd
-        };
+        let renew = |bearer: &Bearer, ttl| self.renewal(bearer, ttl, names, by_text);
         match self {
             Self::Acquire { bearer, .. } if bearer.terms.adopts.is_some() => {
                 let mut cmd = script(&scripts::ADOPT, &bearer.terms.key);
