@@ -79,9 +79,11 @@ async fn a_counter_that_was_set_back_is_raised_by_the_next_connection() {
 #[tokio::test]
 async fn every_connection_is_killed_again_and_again() {
     let server = RedisServer::start().await;
+    // No call may be answered for seconds.
     let config = LockConfig::new(server.url()).expect("a valid URL");
+    let config = config.unavailable_wait_forever();
+    let other = connect(config.clone()).await;
     let holder = connect(config.pool_size(2)).await;
-    let other = connect(server.url()).await;
     let key = unique("killed");
     let held = take(&holder, &key, 2 * TTL).await;
     let waiter = queue(&server, &other, &key, TTL, 1).await;
@@ -91,6 +93,8 @@ async fn every_connection_is_killed_again_and_again() {
     while end() < granted_until + TTL {
         server.kill_all_clients().await;
         eventually(SOON, async || server.listeners().await == 3).await;
+        // What is sent again with the connection is answered before.
+        eventually(SOON, async || holder.status(&*key).await.is_ok()).await;
         assert!(held.is_held(), "not renewed in time");
     }
     release(held).await;
