@@ -40,10 +40,10 @@ pub(crate) async fn ask<'a>(locks: &LockManager, list: impl Iterator<Item = &'a 
     .await;
 }
 
-/// Asks the holders of the locks that are held for longest.
+/// Asks the holders of the locks that are held for longest. Those that the store does not date are young.
 pub(crate) async fn ask_again(locks: &LockManager, list: &mut [Summary]) {
-    let mut longest: Vec<_> = list.iter_mut().filter(|it| since(it).is_some()).collect();
-    longest.sort_by_key(|it| since(it));
+    let mut longest: Vec<_> = list.iter_mut().collect();
+    longest.sort_by_key(|it| (since(it).is_none(), since(it)));
     ask(locks, longest.into_iter().take(MOST_ASKED_AGAIN)).await;
 }
 

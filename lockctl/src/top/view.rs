@@ -159,8 +159,10 @@ fn columns(width: u16, silent: bool) -> Vec<(usize, Constraint)> {
 /// The holders of a lock, and its queue, or what has to be known before it is revoked.
 fn details(frame: &mut Frame<'_>, area: Rect, status: &Status, is_asked: bool) {
     let holders = u16::try_from(status.holders.len()).unwrap_or(u16::MAX);
+    let silent = status.holders.iter().find(|it| it.answers == Some(false));
     let rows = [
-        Constraint::Length(2),
+        // What silence means may take two lines.
+        Constraint::Length(if silent.is_some() { 4 } else { 2 }),
         Constraint::Length(holders.min(6).saturating_add(2)),
         Constraint::Min(2),
     ];
@@ -173,9 +175,9 @@ fn details(frame: &mut Frame<'_>, area: Rect, status: &Status, is_asked: bool) {
     let key = tame(status.key.as_str()).into_owned();
     let waiters = format!(", {} waiting", status.waiting);
     let line = Line::from(vec![key.bold(), "  ".into(), state, waiters.into()]);
-    let silent = status.holders.iter().find(|it| it.answers == Some(false));
     let note = Line::from(silent.map_or_else(String::new, silence)).yellow();
-    frame.render_widget(Paragraph::new(vec![line, note]), title);
+    let text = Paragraph::new(vec![line, note]).wrap(Wrap { trim: true });
+    frame.render_widget(text, title);
     let dim = Style::new().add_modifier(Modifier::DIM);
     let widths = [
         Constraint::Fill(3),

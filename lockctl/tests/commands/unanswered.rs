@@ -115,6 +115,7 @@ async fn a_silent_holder_that_has_renewed_its_lease_is_dated_everywhere() {
     screen.press("\r");
     screen.shows(&fence.to_string()).await;
     screen.shows("did not answer for 300 ms").await;
+    screen.shows("is renewed.").await;
     screen.press("q");
     screen.end().await;
 }
@@ -123,13 +124,15 @@ async fn a_silent_holder_that_has_renewed_its_lease_is_dated_everywhere() {
 #[tokio::test]
 async fn a_holder_that_falls_silent_is_called_so_by_the_next_look() {
     let server = RedisServer::start().await;
-    let (holder, _) = renewing_holder(&server, "key").await;
+    let script = "echo held; sleep 60";
+    let mut holder = Running::script(&server, &["--ttl", "60s", "key"], script);
+    assert_eq!(holder.line().await, "held");
     let (_serving, address) = serve(&server, &[]).await;
     let mut screen = Screen::start(LOCKCTL, &["top", "--every", "100ms"], &server.url());
     screen.line("key").await;
-    stop(&server, &holder).await;
-    screen.shows(", no answer").await;
-    let says_so = async || get(&address, "/").await.body.contains(", no answer");
+    holder.signal(Signal::SIGSTOP);
+    screen.shows("no answer").await;
+    let says_so = async || get(&address, "/").await.body.contains("no answer");
     eventually(TIME_LIMIT, says_so).await;
     screen.press("q");
     screen.end().await;
