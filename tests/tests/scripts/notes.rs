@@ -66,8 +66,10 @@ async fn a_renewal_notes_the_grant_for_as_long_as_the_lease() {
         assert_eq!(renew(&mut peer, 1).await, token(1));
         let latest = time(&mut peer).await;
         assert_noted(&mut peer, 1, earliest, latest).await;
-        assert!(peer.release(1).await);
-        server.cmd(&["FLUSHALL"]).await;
+        let released = peer.call("release", &[&token(1), "", "", "1"]).await;
+        let name: String = redis::from_redis_value(released.expect("it runs")).expect("a name");
+        assert_eq!(name, token(1));
+        assert_eq!(server.keys("lock:{*").await, [""; 0], "{kind}");
     }
 }
 

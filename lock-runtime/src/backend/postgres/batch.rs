@@ -162,6 +162,7 @@ mod tests {
             bearer: bearer(key),
             cooldown: Duration::ZERO,
             crowded: false,
+            noted: false,
         })
     }
 

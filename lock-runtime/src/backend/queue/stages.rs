@@ -88,6 +88,7 @@ impl<S: Step> Queue<S> {
                         bearer,
                         cooldown,
                         crowded: claim.crowded,
+                        noted: claim.noted,
                     },
                 };
                 (call, Some(until))

@@ -88,6 +88,8 @@ pub(crate) enum Call<S> {
         cooldown: Duration,
         /// Whether others are likely to wait for it.
         crowded: bool,
+        /// Whether a renewal has noted its grant.
+        noted: bool,
     },
     /// Lets a ticket keep the lock closed for this time.
     Issue {

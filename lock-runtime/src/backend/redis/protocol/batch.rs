@@ -55,7 +55,10 @@ fn common_form(call: &Call) -> Option<(What, &Bearer)> {
         }
         Call::Renew { bearer, note } => (What::Renew(*note), bearer),
         Call::Release {
-            bearer, cooldown, ..
+            bearer,
+            cooldown,
+            noted: false,
+            ..
         } if cooldown.is_zero() => (What::Release, bearer),
         Call::Leave(bearer) => (What::Leave, bearer),
         _ => return None,

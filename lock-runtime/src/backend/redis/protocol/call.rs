@@ -143,12 +143,18 @@ impl Call {
                 cmd
             }
             Self::Release {
-                bearer, cooldown, ..
+                bearer,
+                cooldown,
+                noted,
+                ..
             } => {
                 let mut cmd = script(&scripts::RELEASE, &bearer.terms.key);
                 cmd.arg(&*bearer.name);
-                if !cooldown.is_zero() {
-                    cmd.arg("").arg(millis(*cooldown));
+                match (cooldown.is_zero(), *noted && names.layout.has_notes()) {
+                    (true, false) => {}
+                    (true, true) => drop(cmd.arg("").arg("").arg("1")),
+                    (false, false) => drop(cmd.arg("").arg(millis(*cooldown))),
+                    (false, true) => drop(cmd.arg("").arg(millis(*cooldown)).arg("1")),
                 }
                 cmd
             }
