@@ -25,10 +25,11 @@ help: ## Lists the targets
 test: setup build run ## Runs every test
 
 .PHONY: check
-check: setup ## Runs what a change must pass beside the tests: lints, dependencies, torture for a minute
+check: setup ## Runs what a change must pass beside the tests: lints, dependencies, models, torture for a minute
 	$(call timed,lint,$(MAKE) --no-print-directory lint)
 	$(call timed,features,$(MAKE) --no-print-directory features)
 	$(call timed,deny,$(MAKE) --no-print-directory deny)
+	$(call timed,spec,$(MAKE) --no-print-directory spec SHORT=1)
 	$(call timed,torture,$(MAKE) --no-print-directory torture QUICK=1)
 
 .PHONY: setup
@@ -227,6 +228,13 @@ MODEL = -q -p tests --bin model $(if $(filter postgres,$(STORE)),--features stor
 model: setup ## Compares 20 seeds' random operations with a model of locks (SEED=N or FROM..TO, STORE=postgres)
 	cargo build $(MODEL)
 	$(call limited,600) cargo run $(MODEL) -- $(if $(STORE),--store $(STORE)) $(SEED)
+
+# On one thread, with up to four gigabytes of memory.
+.PHONY: spec
+spec: ## Searches models of the protocols to the end in ten minutes, and finds planted bugs (SHORT=1: what takes seconds)
+	cargo build -q -p spec
+	cargo run -q -p spec -- $(if $(SHORT),--short)
+	$(if $(SHORT),,cargo test -q -p spec --test planted -- --include-ignored --nocapture --test-threads 1)
 
 .PHONY: simulate
 simulate: ## Runs the protocol against a model of the server with 100,000 seeds (SEEDS=FROM..TO)

@@ -1,6 +1,7 @@
 //! `book MDBOOK`: builds the documents as a site in `target/book` with that program, and checks it.
 //!
-//! Prints the number of pages, words, dead links and blocks of Rust that nothing compiles; fails on the last two.
+//! Prints the number of pages, words, dead links and blocks of Rust that nothing compiles; fails on the last two. Tables
+//! that programs write are counted apart.
 //! Without the program, only the documents themselves are checked.
 
 use std::env;
@@ -11,6 +12,7 @@ use tests::documents::blocks::not_compiled_anywhere;
 use tests::documents::links::broken_links;
 use tests::documents::repository::{Document, root};
 use tests::documents::site::{dead_links, pages, stage};
+use tests::documents::words::Words;
 
 fn main() -> ExitCode {
     let mdbook = env::args().nth(1).expect("usage: book MDBOOK");
@@ -25,13 +27,13 @@ fn main() -> ExitCode {
     }
 
     let pages = pages();
-    let words = pages
-        .iter()
-        .map(|page| page.text.split_whitespace().count());
+    let words: Words = pages.iter().map(|page| Words::of(&page.text)).sum();
     println!(
-        "{} pages, {} words, {} dead links, {} blocks of Rust that are not compiled",
+        "{} pages, {} words and {} in tables that programs write, {} dead links, \
+         {} blocks of Rust that are not compiled",
         pages.len(),
-        words.sum::<usize>(),
+        words.written,
+        words.generated,
         dead.len(),
         not_compiled.len()
     );

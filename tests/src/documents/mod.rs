@@ -6,3 +6,4 @@ pub mod links;
 pub mod repository;
 pub mod shown;
 pub mod site;
+pub mod words;

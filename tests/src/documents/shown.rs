@@ -1,6 +1,6 @@
-//! Which tests show which section of the documents: a line `Section: page.md#heading` in a test file or above a test says it.
+//! Which files of tests show which section of the documents: a line `Section: page.md#heading` in the file says it.
 
-use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
 use super::index::{INDEX, parts};
@@ -16,18 +16,16 @@ const FOLDERS: &[(&str, &str)] = &[
     ("lock-macros/src", "lock-macros "),
 ];
 
-/// The tests of one file that show one section.
+/// A file with tests that show a section.
 #[derive(Debug, PartialEq)]
 pub struct Shown {
     /// `page.md#heading`, relative to `docs/`.
     pub section: String,
     /// `crate module::module`, or the test program and its module.
     pub file: String,
-    /// Their names.
-    pub tests: Vec<String>,
 }
 
-/// All tests that show a section, in the order of files.
+/// All sections that tests show, in the order of files.
 pub fn shown() -> Vec<Shown> {
     let mut all = Vec::new();
     for (folder, name) in FOLDERS {
@@ -43,49 +41,27 @@ pub fn shown() -> Vec<Shown> {
     all
 }
 
-/// The tests of a file, by the sections that they show. A line above a test replaces the line of its file.
+/// The sections that the tests of a file show, each once.
+///
+/// Lines are read rather than tests, so that tests that macros make count too.
 pub fn shown_in(file: &str, source: &str) -> Vec<Shown> {
-    let (listed, mut by_section) = (listed(source), BTreeMap::<_, Vec<_>>::new());
-    let (mut of_file, mut of_test, mut is_test) = (Vec::new(), None, false);
-    let mut add = |name: &str, sections: &[String]| {
-        for section in sections {
-            let tests = by_section.entry(section.clone()).or_default();
-            tests.push(name.to_owned());
-        }
-    };
-    for line in source.lines().map(str::trim_start) {
-        if let Some(sections) = line.strip_prefix("//! ").and_then(sections) {
-            of_file = sections;
-        } else if let Some(sections) = line.strip_prefix("// ").and_then(sections) {
-            of_test = Some(sections);
-        } else if line.starts_with("#[test") || line.starts_with("#[tokio::test") {
-            is_test = true;
-        } else if let Some(kind) = kind_checked(line) {
-            add(kind, &of_file);
-        } else if let Some(name) = function(line) {
-            if is_test || listed.contains(&name) {
-                add(name, of_test.as_ref().unwrap_or(&of_file));
-            }
-            (of_test, is_test) = (None, false);
-        }
-    }
-    let shown = |(section, tests)| Shown {
+    let lines = source.lines().map(str::trim_start);
+    let named: BTreeSet<_> = lines.filter_map(sections).flatten().collect();
+    let shown = |section| Shown {
         section,
         file: file.to_owned(),
-        tests,
     };
-    by_section.into_iter().map(shown).collect()
+    named.into_iter().map(shown).collect()
 }
 
 /// A table of all sections that tests show, in the order of the pages and their headings.
 pub fn table(shown: &[Shown]) -> String {
-    let mut table = "| section | file | tests |\n|---|---|---|\n".to_owned();
+    let mut table = "| section | files |\n|---|---|\n".to_owned();
     for (section, title) in places() {
-        let mut title = format!("[{title}]({section})");
-        for row in shown.iter().filter(|it| it.section == section) {
-            let tests: Vec<_> = row.tests.iter().map(|it| format!("`{it}`")).collect();
-            let _ = writeln!(table, "| {title} | `{}` | {} |", row.file, tests.join(", "));
-            title.clear();
+        let rows = shown.iter().filter(|it| it.section == section);
+        let files: Vec<_> = rows.map(|it| format!("`{}`", it.file)).collect();
+        if !files.is_empty() {
+            let _ = writeln!(table, "| [{title}]({section}) | {} |", files.join(", "));
         }
     }
     table
@@ -120,28 +96,9 @@ fn places() -> Vec<(String, String)> {
     pages.into_iter().flat_map(sections).collect()
 }
 
-fn sections(comment: &str) -> Option<Vec<String>> {
+/// The sections that a comment names.
+fn sections(line: &str) -> Option<Vec<String>> {
+    let comment = line.strip_prefix("//! ").or(line.strip_prefix("// "))?;
     let sections = comment.strip_prefix(LINE)?;
     Some(sections.split(", ").map(str::to_owned).collect())
-}
-
-/// The tests in the tables of `on_every_store!`.
-fn listed(source: &str) -> Vec<&str> {
-    let tables = source.split("on_every_store! {\n").skip(1);
-    let rows = tables.flat_map(|table| table.lines().take_while(|line| *line != "}"));
-    rows.filter_map(|row| row.trim().trim_end_matches(',').split(' ').next())
-        .collect()
-}
-
-/// The name of a kind of locks that is put to the checks of every kind.
-fn kind_checked(line: &str) -> Option<&str> {
-    let (_, rest) = line.split_once("checks_of_kind!(")?;
-    rest.split(',').next()
-}
-
-/// The name of the function that begins on this line.
-fn function(line: &str) -> Option<&str> {
-    let line = line.strip_prefix("pub ").unwrap_or(line);
-    let line = line.strip_prefix("async ").unwrap_or(line);
-    line.strip_prefix("fn ")?.split(['(', '<']).next()
 }

@@ -113,6 +113,17 @@ impl PostgresPeer {
         .await
     }
 
+    /// Sends statements in one write, and goes when the first one is answered.
+    pub async fn leave_after_one_of(mut self, statements: &[&str]) {
+        let query = |sql: &&str| [b"Q", &packet(&[sql.as_bytes(), &[0]].concat())[..]].concat();
+        let queries: Vec<_> = statements.iter().flat_map(query).collect();
+        let first = within(TIME_LIMIT, async {
+            self.stream.write_all(&queries).await?;
+            self.answer().await
+        });
+        first.await.expect("an answer");
+    }
+
     /// The payloads of notifications that have come, or the first to come in this time.
     pub async fn notifications(&mut self, limit: Duration) -> Vec<String> {
         let mut byte = [0];

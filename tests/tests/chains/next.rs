@@ -14,7 +14,7 @@ const ROUNDS: u32 = 20;
 async fn the_next_one_here_enters_before_its_releaser_goes_on() {
     for _ in 0..ROUNDS {
         let log = round().await;
-        if log == ["a enters", "b enters", "a goes on", "b goes on"] {
+        if log[..2] == ["a enters", "b enters"] {
             return;
         }
         assert_eq!(log, ["a enters", "a goes on", "b enters", "b goes on"]);

@@ -9,7 +9,9 @@ use tests::{
     LONG, PostgresServer, TIME_LIMIT, Worker, connect, eventually, release, take, timed, within,
 };
 
-use crate::{manager, server, waiter, waiting};
+use tokio::time::sleep;
+
+use crate::{CARRIED_OUT, manager, server, waiter, waiting};
 
 /// How long a client may leave a grant unconfirmed.
 const UNCONFIRMED: Duration = Duration::from_secs(3);
@@ -73,6 +75,7 @@ async fn waiters_of_a_stopped_process_hold_others_up_once() {
         next,
     } = scene;
     worker.pause();
+    sleep(CARRIED_OUT).await;
     release(held).await;
     let (took, next) = timed(next).await;
     println!("{CROWD} stopped waiters cost {took:?}");

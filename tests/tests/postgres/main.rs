@@ -2,6 +2,8 @@
 //! another.
 #![allow(clippy::unwrap_used, reason = "a panic fails the test")]
 
+use std::time::Duration;
+
 use lock_runtime::{Acquire, LockConfig, LockError, LockGuard, LockManager};
 use tests::{
     LONG, PostgresServer, TIME_LIMIT, connect, eventually, poll_once, queued, release, within,
@@ -25,6 +27,10 @@ mod settings;
 mod standbys;
 mod used_up;
 mod wraparound;
+
+/// What a client sent before it stopped is carried out in this time: a question on its way takes a grant for the full
+/// ttl. Nothing announces that.
+const CARRIED_OUT: Duration = Duration::from_secs(1);
 
 /// The server of a test; `None`, with a notice, where it cannot be had.
 async fn server() -> Option<PostgresServer> {

@@ -4,13 +4,15 @@
 
 use std::time::Duration;
 
-use lock_runtime::LockConfig;
+use lock_runtime::{LockConfig, LockError};
 use tests::{
-    LONG, PgBouncer, PostgresServer, SCHEMA, TIME_LIMIT, Worker, connect, eventually, release,
-    take, timed, within,
+    LONG, PgBouncer, PostgresPeer, PostgresServer, SCHEMA, TIME_LIMIT, Worker, connect, eventually,
+    release, take, timed, within,
 };
 
-use crate::{are_served_in_order, manager, server, waiter, waiting};
+use tokio::time::sleep;
+
+use crate::{CARRIED_OUT, are_served_in_order, manager, server, waiter, waiting};
 
 const TEST: &str = "tests/postgres";
 
@@ -69,7 +71,7 @@ async fn more_managers_than_connections_of_the_server_hold_locks() {
         guards.push(take(&locks, &number.to_string(), Duration::from_secs(3)).await);
         managers.push(locks);
     }
-    tokio::time::sleep(Duration::from_secs(4)).await;
+    sleep(Duration::from_secs(4)).await;
     for guard in guards {
         release(guard).await;
     }
@@ -105,10 +107,44 @@ async fn waiters_that_are_killed_cost_three_seconds_in_all() {
     waiting(&locks, CROWD).await;
     let next = waiter(&locks).await;
     worker.kill().await;
+    sleep(CARRIED_OUT).await;
     release(held).await;
     let (took, next) = timed(next).await;
     assert!(took < Duration::from_millis(4500), "held up for {took:?}");
     release(next.unwrap()).await;
+}
+
+/// `PgBouncer` may hand on the connection of a client that is gone with an answer on its way.
+// Section: guarantees.md#one-holder-at-a-time
+#[tokio::test]
+async fn the_answer_to_a_client_that_is_gone_grants_nothing() {
+    let Some(server) = server().await else { return };
+    let settings = [("pool_mode", "transaction"), ("default_pool_size", "1")];
+    let Some(pooler) = PgBouncer::start_with(TEST, &server, &settings).await else {
+        return;
+    };
+    let [direct, pooled] = [manager(&server.url()).await, manager(&pooler.url()).await];
+    let held = take(&direct, "key", LONG).await;
+    for _ in 0..3 {
+        let gone = PostgresPeer::connect(pooler.addr()).await;
+        gone.leave_after_one_of(&["SELECT 1", "SELECT 'granted', 5 FROM pg_sleep(0.3)"])
+            .await;
+        // The connection that gets the answer ends.
+        let tries = async {
+            loop {
+                match pooled.lock("key").wait(Duration::ZERO).acquire().await {
+                    Err(LockError::Unavailable { .. }) => {}
+                    other => return other,
+                }
+            }
+        };
+        let refused = within(TIME_LIMIT, tries).await;
+        assert!(
+            matches!(refused, Err(LockError::Contended { .. })),
+            "{refused:?}"
+        );
+    }
+    release(held).await;
 }
 
 /// A session stays with its connection of the server, as one that is direct does, and may listen.

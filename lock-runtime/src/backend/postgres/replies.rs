@@ -1,5 +1,6 @@
 //! Reads what the functions of the schema answer.
 
+use std::io;
 use std::str::FromStr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -174,7 +175,8 @@ pub(super) fn trouble(error: ServerError) -> Trouble {
 }
 
 pub(super) fn mismatch() -> Trouble {
-    Trouble::not_now("the answer of the function does not match")
+    let said = io::Error::other("the answer of the function does not match");
+    Trouble::Unknown(Arc::new(said))
 }
 
 /// Reads how much is left of the lease, the holder, and how many wait for how long.

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use super::CLAIM_TTL;
 use super::protocol::call::{Bearer, Note};
 use crate::backend::token::Token;
 use crate::base::clock::Moment;
@@ -25,6 +26,9 @@ pub(super) struct Claim {
     pub(super) noted: bool,
     /// How many renewals are on the way.
     pub(super) renewals: u32,
+    /// Whether a brief renewal under its token has no answer. It may still arrive, and cut what a later call has
+    /// extended.
+    pub(super) may_be_cut: bool,
     /// Whether it is one server's part of an acquisition on several.
     pub(super) is_part: bool,
     /// Whether others waited for the lock at the same time.
@@ -101,10 +105,20 @@ impl Claim {
             lease: (now, Duration::ZERO),
             noted: false,
             renewals: 0,
+            may_be_cut: false,
             is_part: false,
             crowded: false,
             unknown: false,
             forbidden: None,
+        }
+    }
+
+    /// For how long a lease counts that the server has extended to `ttl`.
+    pub(super) fn counted(&self, ttl: Duration) -> Duration {
+        if self.may_be_cut {
+            ttl.min(CLAIM_TTL)
+        } else {
+            ttl
         }
     }
 

@@ -78,7 +78,8 @@ impl<S: Step> Queue<S> {
         let Some(claim) = self.claims.get(&id) else {
             return false;
         };
-        let (held, renewals, noted) = (claim.is_held(), claim.renewals, claim.noted);
+        let (held, renewals) = (claim.is_held(), claim.renewals);
+        let (noted, may_be_cut) = (claim.noted, claim.may_be_cut);
         let (since, ttl) = claim.lease;
         let Bearer { token, name, .. } = claim.bearer.clone();
         let claims = &self.claims;
@@ -98,6 +99,7 @@ impl<S: Step> Queue<S> {
         claim.bearer = Bearer { terms, token, name };
         claim.renewals = renewals;
         claim.noted = noted;
+        claim.may_be_cut = may_be_cut;
         claim.unknown = self.passes;
         let fence = claim.fence.unwrap_or_default();
         let short = ttl.min(CLAIM_TTL);

@@ -166,8 +166,10 @@ impl<S: Step> Queue<S> {
             return;
         };
         claim.renewals = claim.renewals.saturating_sub(1);
+        let is_brief = bearer.terms.ttl < claim.bearer.terms.ttl;
+        claim.may_be_cut |= is_brief && matches!(result, Err(Trouble::Unknown(_)));
         let id = claim.bearer.terms.id;
-        let ttl = bearer.terms.ttl;
+        let ttl = claim.counted(bearer.terms.ttl);
         match (claim.stage, result) {
             (
                 Stage::Held { .. } | Stage::Confirming { .. } | Stage::Passing { .. },

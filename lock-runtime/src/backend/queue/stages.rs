@@ -122,6 +122,7 @@ impl<S: Step> Queue<S> {
         let Some(claim) = self.claims.get_mut(&id) else {
             return;
         };
+        let ttl = claim.counted(ttl);
         self.waiters.leave(&claim.bearer.terms.key, id);
         if deadline(since, ttl).since(now) >= ttl / 2 {
             self.granted(now, id, fence, since, ttl);
@@ -229,6 +230,7 @@ impl<S: Step> Queue<S> {
         claim.unknown = false;
         claim.noted = false;
         claim.renewals = 0;
+        claim.may_be_cut = false;
         self.lose_chain(now, old);
     }
 

@@ -8,6 +8,7 @@ use postgres_protocol::IsNull;
 use postgres_protocol::message::frontend;
 
 use super::arg::Arg;
+use super::mark::Mark;
 use super::statement::Statement;
 
 /// Values are text, in both directions.
@@ -33,6 +34,12 @@ pub(crate) enum Known {
 }
 
 impl Call {
+    /// The same with a mark at the end of each row of its answer.
+    pub(crate) fn marked(self, mark: Mark) -> Self {
+        let statement = Arc::new(self.statement.marked(mark));
+        Self { statement, ..self }
+    }
+
     /// Writes the messages of the call. Its own `Sync` makes an error of it its own.
     pub(crate) fn write(&self, known: Known, out: &mut BytesMut) {
         self.try_write(known, out)

@@ -29,6 +29,11 @@ impl Row {
         std::str::from_utf8(self.bytes.get(range)?).ok()
     }
 
+    /// The value of the last column.
+    pub(crate) fn last(&self) -> Option<&str> {
+        self.text(self.values.len().checked_sub(1)?)
+    }
+
     /// The same as a number.
     pub(crate) fn number<N: FromStr>(&self, column: usize) -> Option<N> {
         self.text(column)?.parse().ok()

@@ -1,5 +1,7 @@
 //! SQL that is sent with arguments, and the types of these.
 
+use super::mark::Mark;
+
 /// The type of an argument. All are written as text, in the type's own syntax.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Type {
@@ -44,6 +46,14 @@ impl Statement {
     pub(crate) fn prepared(name: &'static str, text: String, types: &'static [Type]) -> Self {
         let name = Some(name);
         Self { name, text, types }
+    }
+
+    /// The same with a mark at the end of each row.
+    pub(super) fn marked(&self, mark: Mark) -> Self {
+        Self {
+            text: mark.on(&self.text),
+            ..*self
+        }
     }
 
     /// A statement that is parsed with each call.

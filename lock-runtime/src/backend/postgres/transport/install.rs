@@ -31,7 +31,7 @@ pub(super) async fn ensure(
     }
     run(wire, BEGIN).await?;
     // Another manager may be faster.
-    let [version] = wire.ask([schema_version(&schema.quoted())]).await?;
+    let version = wire.ask(schema_version(&schema.quoted())).await?;
     if self::lack(schema, user, version_of(version))?.is_none() {
         return run(wire, "ROLLBACK").await;
     }

@@ -73,7 +73,7 @@ impl<T> Link<T> {
         self.connection.next_wakeup(self.answer_by())
     }
 
-    /// Sends calls with the next poll, in one write; `false` if there are none, or the
+    /// Sends calls with the next poll, in one write unless a pooler is in between; `false` if there are none, or the
     /// connection is not up.
     pub(crate) fn send(&mut self, now: Moment, calls: impl IntoIterator<Item = (Call, T)>) -> bool {
         let open = self.connection.up_mut();
@@ -92,7 +92,7 @@ impl<T> Link<T> {
         // An answer that came in before the connection ended still counts.
         let event = match self.next_event(now) {
             Ok(None) => {
-                self.connection.up_mut()?.poll(cx);
+                self.connection.up_mut()?.poll(cx, now);
                 self.next_event(now)
             }
             event => event,

@@ -1,4 +1,6 @@
 //! An open connection: sends calls, and tells of their answers in the same order.
+//!
+//! Behind a pooler it sends one call at a time, and each answer of a function has to have the mark of its call.
 
 use std::collections::{HashSet, VecDeque};
 use std::io;
@@ -15,6 +17,7 @@ use super::wire::Wire;
 use crate::backend::postgres::protocol::answer::{Answer, Gathering, strange};
 use crate::backend::postgres::protocol::call::{Call, Known};
 use crate::backend::postgres::protocol::error::{Meaning, ServerError};
+use crate::backend::postgres::protocol::mark::Mark;
 use crate::backend::postgres::protocol::notification::Notification;
 use crate::backend::transport::silence::Silence;
 use crate::base::clock::Moment;
@@ -26,6 +29,8 @@ pub(super) struct Open<T> {
     /// The statements that the server surely knows.
     prepared: HashSet<&'static str>,
     in_flight: VecDeque<Flight<T>>,
+    /// The calls behind a pooler that wait for the answer in flight.
+    unsent: VecDeque<(Call, T)>,
     /// Of the first call in flight.
     gathering: Gathering,
     /// Why the connection is dropped with the next poll.
@@ -44,6 +49,7 @@ struct InFlight<T> {
     to: T,
     /// The name under which its statement is prepared.
     name: Option<&'static str>,
+    mark: Option<Mark>,
 }
 
 /// A message of the server, as the link needs it.
@@ -61,13 +67,14 @@ impl<T> Open<T> {
             server: opened.server,
             prepared: HashSet::new(),
             in_flight: VecDeque::new(),
+            unsent: VecDeque::new(),
             gathering: Gathering::default(),
             useless: None,
         }
     }
 
     pub(super) fn awaits_answer(&self) -> bool {
-        !self.in_flight.is_empty()
+        !self.in_flight.is_empty() || !self.unsent.is_empty()
     }
 
     /// Until when an answer must come in.
@@ -79,13 +86,29 @@ impl<T> Open<T> {
 
     /// Sends calls with the next poll; `false` if there are none.
     pub(super) fn send(&mut self, now: Moment, calls: impl IntoIterator<Item = (Call, T)>) -> bool {
+        if self.server.is_pooled {
+            let known = self.unsent.len();
+            self.unsent.extend(calls);
+            return self.unsent.len() > known;
+        }
+        self.write(now, calls)
+    }
+
+    fn write(&mut self, now: Moment, calls: impl IntoIterator<Item = (Call, T)>) -> bool {
         let mut flight = Flight {
             at: now,
             timeout: Duration::MAX,
             calls: VecDeque::new(),
         };
         for (call, to) in calls {
-            let name = call.statement.name.filter(|_| !self.server.is_pooled);
+            let is_pooled = self.server.is_pooled;
+            let is_function = call.statement.name.is_some();
+            let mark = (is_pooled && is_function).then(Mark::new);
+            let call = match mark {
+                Some(mark) => call.marked(mark),
+                None => call,
+            };
+            let name = call.statement.name.filter(|_| !is_pooled);
             let known = match name {
                 None => Known::Never,
                 Some(name) if self.prepared.contains(name) => Known::Prepared,
@@ -93,7 +116,7 @@ impl<T> Open<T> {
             };
             call.write(known, self.wire.out());
             flight.timeout = flight.timeout.min(call.timeout);
-            flight.calls.push_back(InFlight { to, name });
+            flight.calls.push_back(InFlight { to, name, mark });
         }
         let any = !flight.calls.is_empty();
         if any {
@@ -103,7 +126,12 @@ impl<T> Open<T> {
     }
 
     /// Writes what was sent and reads what has come in.
-    pub(super) fn poll(&mut self, cx: &mut Context<'_>) {
+    pub(super) fn poll(&mut self, cx: &mut Context<'_>, now: Moment) {
+        if self.in_flight.is_empty()
+            && let Some(next) = self.unsent.pop_front()
+        {
+            self.write(now, [next]);
+        }
         self.wire.poll(cx);
     }
 
@@ -119,7 +147,9 @@ impl<T> Open<T> {
     fn read(&mut self, message: &Message) -> Result<Incoming<T>, Cause> {
         match message {
             Message::ParameterStatus(_) => return Ok(Incoming::Nothing),
-            Message::NoticeResponse(_) if !self.awaits_answer() => return Ok(Incoming::Nothing),
+            Message::NoticeResponse(_) if self.in_flight.is_empty() => {
+                return Ok(Incoming::Nothing);
+            }
             Message::NotificationResponse(body) => {
                 let notification = Notification::read(body).map_err(broken)?;
                 return Ok(Incoming::Notification(notification));
@@ -139,6 +169,13 @@ impl<T> Open<T> {
     fn answered(&mut self, answer: Answer) -> Result<Incoming<T>, Cause> {
         let first = self.in_flight.front_mut();
         let first = first.ok_or_else(|| broken(strange()))?;
+        // A call that has no answer yet stays among those in flight.
+        if let Some(InFlight {
+            mark: Some(mark), ..
+        }) = first.calls.front()
+        {
+            mark.demand(&answer).map_err(broken)?;
+        }
         let call = first.calls.pop_front().ok_or_else(|| broken(strange()))?;
         if first.calls.is_empty() {
             self.in_flight.pop_front();
@@ -166,7 +203,8 @@ impl<T> Open<T> {
     /// The calls that have not been answered.
     pub(super) fn unanswered(&mut self) -> Vec<T> {
         let calls = self.in_flight.drain(..).flat_map(|it| it.calls);
-        calls.map(|it| it.to).collect()
+        let unsent = self.unsent.drain(..).map(|(_, to)| to);
+        calls.map(|it| it.to).chain(unsent).collect()
     }
 
     /// Says good-bye as far as that needs no waiting.

@@ -58,15 +58,17 @@ pub(super) struct Facts {
     pub(super) schema: Result<i32, ServerError>,
 }
 
-/// Asks a server what it is, in one write; refuses one on which no lock can be kept.
+/// Asks a server what it is; refuses one on which no lock can be kept. There may be a pooler, so it asks
+/// for one thing at a time.
 pub(super) async fn look(
     wire: &mut Wire,
     process: Option<i32>,
     schema: &str,
 ) -> Result<Facts, Trouble> {
     let facts = FACTS.replace("s(", "pg_catalog.current_setting(");
-    let calls = [call(WHO), call(&facts), schema_version(schema)];
-    let [who, facts, schema] = wire.ask(calls).await?;
+    let who = wire.ask(call(WHO)).await?;
+    let facts = wire.ask(call(&facts)).await?;
+    let schema = wire.ask(schema_version(schema)).await?;
     demand_postgres(one(&who)?.text(0).unwrap_or_default())?;
     let facts = one(&facts)?;
     let version = facts.number(3).unwrap_or(0);
@@ -165,13 +167,13 @@ fn demand_settings(facts: &Row) -> Result<(), Trouble> {
 /// Overrides settings that a role may have.
 pub(super) async fn set(wire: &mut Wire) -> Result<(), Trouble> {
     let settings = SETTINGS.replace("s(", "pg_catalog.set_config(");
-    let [answer] = wire.ask([call(&settings)]).await?;
+    let answer = wire.ask(call(&settings)).await?;
     one(&answer).map(drop)
 }
 
 /// Lets the server refuse grants when it waits for other standbys than it does now.
 pub(super) async fn depend_on_standbys(wire: &mut Wire) -> Result<(), Trouble> {
-    let [answer] = wire.ask([call(DEPEND_ON_STANDBYS)]).await?;
+    let answer = wire.ask(call(DEPEND_ON_STANDBYS)).await?;
     one(&answer).map(drop)
 }
 
@@ -195,18 +197,19 @@ pub(super) async fn take_bell(
         timeout: Duration::MAX,
     };
     // The right to end it may be missing.
-    let [_, taken] = wire.ask([end, bell(schema, session)]).await?;
+    wire.ask(end).await?;
+    let taken = wire.ask(bell(schema, session)).await?;
     let mut taken = is_taken(&taken)?;
     while !taken && Instant::now() < until {
         sleep(AGAIN).await;
-        let [again] = wire.ask([bell(schema, session)]).await?;
+        let again = wire.ask(bell(schema, session)).await?;
         taken = is_taken(&again)?;
     }
     if taken {
         return Ok(session);
     }
     let session = Session::new().map_err(|error| Trouble::NotNow(Arc::new(error)))?;
-    let [fresh] = wire.ask([bell(schema, session)]).await?;
+    let fresh = wire.ask(bell(schema, session)).await?;
     if is_taken(&fresh)? {
         return Ok(session);
     }

@@ -194,6 +194,35 @@ async fn nothing_is_kept_on_a_connection_behind_a_pooler() {
     assert_eq!(seen[seen.len() - 2..], ["PBES A", "PBES A"]);
 }
 
+/// A pooler whose client goes may leave the answers to its other calls to the next client.
+#[tokio::test]
+async fn behind_a_pooler_one_call_is_in_flight() {
+    let server = Pretender::start(|text| match text {
+        "LAST" => Says::Nothing,
+        _ => Says::Row(vec!["1"]),
+    });
+    server.own(|it| it.process = 7);
+    let mut linked = Linked::to(&[&server], "");
+    linked.opened().await;
+    server.take_seen();
+    linked.send(&["A", "LAST", "NEVER"]);
+    assert_eq!(linked.answer().await.0, 0);
+    assert_eq!(linked.broken().await, [1, 2], "the server is silent");
+    let seen = server.take_seen();
+    assert_eq!(seen[..2], ["PBES A", "PBES LAST"]);
+    assert!(!seen.iter().any(|it| it.contains("NEVER")), "{seen:?}");
+}
+
+#[tokio::test]
+async fn an_answer_to_the_call_of_another_client_is_not_believed() {
+    let server = Pretender::start(|_| Says::Foreign(vec!["granted", "5"]));
+    server.own(|it| it.process = 7);
+    let mut linked = Linked::to(&[&server], "");
+    linked.opened().await;
+    linked.send(&["A", "B"]);
+    assert_eq!(linked.broken().await, [0, 1]);
+}
+
 #[tokio::test]
 async fn a_pooler_of_sessions_may_notify() {
     let server = Pretender::start(|_| Says::Row(vec!["1"]));

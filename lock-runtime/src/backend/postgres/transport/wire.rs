@@ -9,6 +9,7 @@ use postgres_protocol::message::backend::{Header, Message};
 
 use crate::backend::postgres::protocol::answer::{Answer, Gathering, strange};
 use crate::backend::postgres::protocol::call::{Call, Known};
+use crate::backend::postgres::protocol::mark::Mark;
 use crate::backend::transport::stream::{self, Stream};
 
 /// The longest message that a server sends.
@@ -92,19 +93,13 @@ impl Wire {
         .await
     }
 
-    /// Sends calls in one write, and waits for all their answers.
-    pub(super) async fn ask<const N: usize>(
-        &mut self,
-        calls: [Call; N],
-    ) -> io::Result<[Answer; N]> {
-        for call in &calls {
-            call.write(Known::Never, &mut self.unwritten);
-        }
-        let mut answers = Vec::with_capacity(N);
-        while answers.len() < N {
-            answers.push(self.answer().await?);
-        }
-        answers.try_into().map_err(|_| strange())
+    /// Sends a call, and waits for its answer.
+    pub(super) async fn ask(&mut self, call: Call) -> io::Result<Answer> {
+        let mark = Mark::new();
+        call.marked(mark).write(Known::Never, &mut self.unwritten);
+        let answer = self.answer().await?;
+        mark.demand(&answer)?;
+        Ok(answer)
     }
 
     /// Waits for the end of the next answer.

@@ -14,11 +14,14 @@ use tokio::net::{TcpListener, TcpStream};
 #[derive(Clone, Debug)]
 pub(super) enum Says {
     Row(Vec<&'static str>),
+    /// A row that answers another call.
+    Foreign(Vec<&'static str>),
     Error(&'static str),
     /// The same, and the connection ends.
     Fatal(&'static str),
     /// The connection ends without an answer.
     Goodbye,
+    /// No answer to this call and all that follow.
     Nothing,
 }
 
@@ -126,6 +129,7 @@ impl Peer {
         }
         self.next(0).await?;
         self.stream.write_all(&greeting).await?;
+        let mut is_silent = false;
         loop {
             let mut call = Call::default();
             while !matches!(call.kinds.chars().last(), Some('S' | 'Q')) {
@@ -133,8 +137,9 @@ impl Peer {
                 call.take(kind, &body, &mut self.prepared);
             }
             let answer = self.decide(&call, says);
-            if let Some(Says::Nothing) = answer {
-                return std::future::pending().await;
+            is_silent |= matches!(answer, Some(Says::Nothing));
+            if is_silent {
+                continue;
             }
             let mut out = BytesMut::new();
             if !call.write(answer.as_ref(), &mut out) {
@@ -147,7 +152,7 @@ impl Peer {
     /// `None` if a statement is not prepared.
     fn decide(&mut self, call: &Call, says: &(dyn Fn(&str) -> Says + Sync)) -> Option<Says> {
         let mut shared = self.shared.lock().expect("no panic");
-        let text = call.text.as_deref();
+        let (text, mark) = call.text.as_deref().map(unmarked).unzip();
         let seen = format!("{} {}", call.kinds, text.unwrap_or("-"));
         shared.seen.push(seen);
         let text = text?;
@@ -156,7 +161,7 @@ impl Peer {
             .taken
             .as_deref()
             .is_some_and(|it| call.args.contains(it));
-        Some(match text {
+        let answer = match text {
             "SELECT pg_catalog.version()" => Says::Row(vec![own.who]),
             "SELECT \"lock_runtime\".version()" => own.schema.clone(),
             _ if text.contains("pg_backend_pid(), ") => Says::Row(own.facts.to_vec()),
@@ -169,6 +174,13 @@ impl Peer {
                 Says::Row(vec!["1"])
             }
             _ => says(text),
+        };
+        Some(match (answer, mark.flatten()) {
+            (Says::Row(mut row), Some(mark)) => {
+                row.push(String::from(mark).leak());
+                Says::Row(row)
+            }
+            (answer, _) => answer,
         })
     }
 
@@ -229,7 +241,7 @@ impl Call {
         }
         match says {
             None => error(out, "ERROR", "26000"),
-            Some(Says::Row(values)) => {
+            Some(Says::Row(values) | Says::Foreign(values)) => {
                 let mut row = BytesMut::new();
                 row.put_u16(u16::try_from(values.len()).expect("short"));
                 for value in values {
@@ -249,6 +261,13 @@ impl Call {
         }
         true
     }
+}
+
+/// A statement, and the mark that each row of its answer is to end with.
+fn unmarked(text: &str) -> (&str, Option<&str>) {
+    let marked = text.strip_prefix("SELECT answer.*, '");
+    let parts = marked.and_then(|it| it.strip_suffix(") AS answer")?.split_once("' FROM ("));
+    parts.map_or((text, None), |(mark, inner)| (inner, Some(mark)))
 }
 
 fn error(out: &mut BytesMut, severity: &str, code: &str) {
