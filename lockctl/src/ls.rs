@@ -3,7 +3,7 @@
 use std::cmp::Ordering;
 use std::time::Duration;
 
-use lock_runtime::inspect::{Kind, Summary};
+use lock_runtime::inspect::{Holder, Kind, Summary};
 
 use crate::cli::{LsArgs, Sort, StoreArgs};
 use crate::duration::short;
@@ -12,7 +12,7 @@ use crate::output;
 use crate::output::{DIM, Output};
 use crate::record;
 use crate::since;
-use crate::status::{dash, held_for, whereabouts};
+use crate::status::{NO_ANSWER, dash, held_for, whereabouts};
 use crate::store::connect;
 use crate::words::{count, tame};
 
@@ -79,6 +79,11 @@ pub(crate) fn is_held(lock: &Summary) -> bool {
     lock.holders.iter().any(|it| !it.cooling_down)
 }
 
+/// Whether a holder of the lock does not answer.
+pub(crate) fn is_silent(lock: &Summary) -> bool {
+    lock.holders.iter().any(|it| it.answers == Some(false))
+}
+
 pub(crate) const HEADING: [&str; 8] = [
     "KEY",
     "HELD",
@@ -89,6 +94,16 @@ pub(crate) const HEADING: [&str; 8] = [
     "WAITERS",
     "LONGEST WAIT",
 ];
+
+/// For how long the lock is held, and whether its holder is silent.
+fn held_and_silent(it: &Holder) -> String {
+    let held = held_for(it);
+    if it.answers == Some(false) && it.since.is_some() {
+        format!("{held}, {NO_ANSWER}")
+    } else {
+        held
+    }
+}
 
 /// The cells of one lock.
 pub(crate) fn row(lock: &Summary) -> [String; 8] {
@@ -109,7 +124,7 @@ pub(crate) fn row(lock: &Summary) -> [String; 8] {
         held,
         whereabouts.unwrap_or_else(dash),
         function.map_or_else(dash, |it| tame(it).into()),
-        first.map_or_else(dash, held_for),
+        first.map_or_else(dash, held_and_silent),
         left.unwrap_or_else(dash),
         lock.waiting.to_string(),
         lock.longest_wait.map_or_else(dash, short),

@@ -57,7 +57,12 @@ pub(crate) fn holder(it: &Holder) -> String {
     };
     let since = it.since.map_or_else(String::new, |since| {
         let held = since.elapsed().unwrap_or(Duration::ZERO);
-        format!(" since {}, for {}", clock(since), short(held))
+        let joined = if it.may_have_waited {
+            ", waiting or holding"
+        } else {
+            ""
+        };
+        format!("{joined} since {}, for {}", clock(since), short(held))
     });
     let fence = it.fencing_token.map_or_else(String::new, |fence| {
         format!(", with the fencing token {fence}")

@@ -1,4 +1,5 @@
-//! Since when locks are held, where a list of them does not say: by asking the holders, or by having watched.
+//! Since when locks are held, and whether their holders answer, where a list of them does not say: by asking the
+//! holders, or by having watched.
 
 use std::collections::HashMap;
 use std::time::SystemTime;
@@ -7,29 +8,51 @@ use futures_util::future::join_all;
 use lock_runtime::inspect::{Holder, Overview, Summary};
 use lock_runtime::{LockKey, LockManager};
 
+use crate::log;
+
 /// How many locks are asked about for one list: each costs two short calls.
 pub(crate) const MOST_ASKED: usize = 100;
 
-/// Asks the holders of the first locks of a list, as far as the store does not know. One that does not answer takes
-/// 300 ms, for all of them together.
+/// How many locks are asked about whenever a live list is looked at again.
+const MOST_ASKED_AGAIN: usize = 20;
+
+/// Asks the holders of the first locks of a list. One that does not answer takes 300 ms, for all of them together; what
+/// it does not say is looked up in the history of its lock.
 pub(crate) async fn ask<'a>(locks: &LockManager, list: impl Iterator<Item = &'a mut Summary>) {
-    let unknown = list.filter(|lock| lock.holders.iter().any(is_unknown));
-    join_all(unknown.take(MOST_ASKED).map(async |lock| {
+    if !locks.capabilities().answers {
+        return;
+    }
+    let held = list.filter(|lock| lock.holders.iter().any(can_answer));
+    join_all(held.take(MOST_ASKED).map(async |lock| {
         // Without an answer it stays unknown.
-        let Ok(status) = locks.status(&lock.key).await else {
+        let Ok(mut status) = locks.status(&lock.key).await else {
             return;
         };
-        for holder in lock.holders.iter_mut().filter(|it| is_unknown(it)) {
+        log::complete(locks, &mut status).await;
+        for holder in lock.holders.iter_mut().filter(|it| can_answer(it)) {
             if let Some(told) = status.holders.iter().find(|it| it.id == holder.id) {
-                (holder.since, holder.answers) = (told.since, told.answers);
+                holder.since = told.since.or(holder.since);
+                holder.fencing_token = told.fencing_token.or(holder.fencing_token);
+                holder.answers = told.answers;
             }
         }
     }))
     .await;
 }
 
-fn is_unknown(holder: &Holder) -> bool {
-    holder.since.is_none() && holder.process.is_some() && !holder.cooling_down && !holder.ticket
+/// Asks the holders of the locks that are held for longest. Those that the store does not date are young.
+pub(crate) async fn ask_again(locks: &LockManager, list: &mut [Summary]) {
+    let mut longest: Vec<_> = list.iter_mut().collect();
+    longest.sort_by_key(|it| (since(it).is_none(), since(it)));
+    ask(locks, longest.into_iter().take(MOST_ASKED_AGAIN)).await;
+}
+
+fn since(lock: &Summary) -> Option<SystemTime> {
+    lock.holders.iter().filter_map(|it| it.since).min()
+}
+
+fn can_answer(holder: &Holder) -> bool {
+    holder.process.is_some() && !holder.cooling_down && !holder.ticket
 }
 
 /// What looks at the same store have seen so far.

@@ -60,6 +60,9 @@ fn show(status: &Status) -> std::io::Result<()> {
             let process = whereabouts(silent.process, silent.host.as_deref(), &silent.id);
             output::line(format!("{YELLOW}{process}{YELLOW:#}: {}", silence(silent)))?;
         }
+        if status.holders.iter().any(|it| it.may_have_waited) {
+            output::line(format!("{DIM}{WAITED}{DIM:#}"))?;
+        }
     }
     if !status.waiters.is_empty() {
         output::line("")?;
@@ -73,6 +76,9 @@ fn show(status: &Status) -> std::io::Result<()> {
     }
     Ok(())
 }
+
+/// What the times of a holder that may have waited mean.
+const WAITED: &str = "SINCE is when the holder joined the queue: it waits or holds since then.";
 
 pub(crate) const HOLDER: [&str; 6] = [
     "HOLDER",
@@ -97,14 +103,18 @@ pub(crate) fn holder_row(it: &Holder) -> Vec<String> {
     ]
 }
 
-/// For how long the lock is held; whose silence keeps that unknown.
+/// What is said of a holder that is silent.
+pub(crate) const NO_ANSWER: &str = "no answer";
+
+/// For how long the lock is held, or at most is, behind a `<`; the silence of a holder may keep that unknown.
 pub(crate) fn held_for(it: &Holder) -> String {
     let held = it.since.and_then(|since| since.elapsed().ok());
     match held {
         _ if it.cooling_down => "cooldown".to_owned(),
         _ if it.ticket => ticket(it),
+        Some(held) if it.may_have_waited => format!("< {}", short(held)),
         Some(held) => short(held),
-        None if it.answers == Some(false) => "no answer".to_owned(),
+        None if it.answers == Some(false) => NO_ANSWER.to_owned(),
         None => dash(),
     }
 }

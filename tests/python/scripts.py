@@ -43,13 +43,13 @@ TEXTS = {
     "acquire": LAYOUT + ACQUIRE,
     "ask": LAYOUT + general("ask.lua"),
     "release": LAYOUT + RELEASE,
-    "renew": joined("layout.lua", "renew_fast.lua") + general("renew.lua"),
+    "renew": joined("layout.lua", "note.lua", "renew_fast.lua") + general("renew.lua"),
     "many": "local AT, count = ''\n"
     + function("acquire(KEYS, ARGV)", ACQUIRE)
     + function("release(KEYS, ARGV)", RELEASE)
-    + joined("limits.lua", "marks.lua", "enqueue.lua", "many.lua"),
+    + joined("limits.lua", "marks.lua", "enqueue.lua", "note.lua", "many.lua"),
     "open": joined("open.lua"),
-    "status": LAYOUT + general("status.lua"),
+    "status": LAYOUT + joined("limits.lua", "marks.lua", "chain.lua", "functions.lua", "noted.lua", "status.lua"),
     "force": "local KEEP\n"
     + LAYOUT
     + joined("limits.lua", "marks.lua", "chain.lua", "functions.lua", "history.lua", "force.lua"),

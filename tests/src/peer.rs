@@ -260,6 +260,12 @@ impl Peer {
         answers
     }
 
+    /// What is noted of the grant to a token.
+    pub async fn note(&mut self, number: u32) -> Option<String> {
+        let note = RedisServer::note_key(&self.lock, &token(number));
+        self.cmd(&["GET", &note]).await
+    }
+
     /// Raises the counter to the server's clock.
     pub async fn open(&mut self) -> u64 {
         let mut cmd = redis::cmd("EVAL");
@@ -271,11 +277,12 @@ impl Peer {
     pub async fn overview(&mut self, most: usize) -> (Vec<String>, u64) {
         let mut cmd = redis::cmd("EVAL");
         cmd.arg(lua::OVERVIEW).arg(2).arg(RedisServer::FENCE_KEY);
-        cmd.arg(RedisServer::owner_key(&self.lock)).arg(most).arg(1);
+        cmd.arg(RedisServer::owner_key(&self.lock));
+        cmd.arg(most).arg(1).arg(1);
         let answer = cmd.query_async(&mut self.connection).await;
         let (_, _, lock): (String, String, Vec<Value>) = answer.expect("runs");
         let text = |it: &Value| redis::from_redis_value_ref(it).expect("text");
-        let names = lock[5..].iter().step_by(2).map(text).collect();
+        let names = lock[6..].iter().step_by(3).map(text).collect();
         (
             names,
             redis::from_redis_value_ref(&lock[2]).expect("a number"),

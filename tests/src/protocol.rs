@@ -28,6 +28,11 @@ impl RedisServer {
     pub fn holders_key(name: &str) -> String {
         format!("{}:h", Self::owner_key(name))
     }
+
+    /// The key under which a renewal notes the grant to a token.
+    pub fn note_key(name: &str, token: &str) -> String {
+        format!("{}:n:{token}", Self::owner_key(name))
+    }
 }
 
 /// A token that says whose it is.

@@ -38,6 +38,8 @@ pub struct Capabilities {
     pub max_waiters: bool,
     /// A lock can be handed over by a [`Ticket`](crate::Ticket).
     pub tickets: bool,
+    /// A [`Status`](crate::inspect::Status) says whether the processes of the holders answer.
+    pub answers: bool,
 }
 
 impl Capabilities {
@@ -65,6 +67,7 @@ impl Capabilities {
             fair: true,
             max_waiters: true,
             tickets: true,
+            answers: true,
         }
     }
 
@@ -85,6 +88,7 @@ impl Capabilities {
             fair: false,
             max_waiters: false,
             tickets: false,
+            answers: false,
         }
     }
 }

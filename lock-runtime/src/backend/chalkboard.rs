@@ -68,6 +68,7 @@ impl Target for Blank {
             fair: true,
             max_waiters: false,
             tickets: false,
+            answers: false,
         }
     }
 

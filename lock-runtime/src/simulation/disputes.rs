@@ -82,7 +82,7 @@ impl World {
 
     /// The same, from an answer.
     pub(super) fn notified_by(&mut self, client: usize, call: &Call, reply: &Reply) {
-        if let (Call::Renew(bearer), Reply::Ours(false)) = (call, reply) {
+        if let (Call::Renew { bearer, .. }, Reply::Ours(false)) = (call, reply) {
             self.notified(client, bearer.token);
         }
     }

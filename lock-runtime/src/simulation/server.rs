@@ -135,7 +135,7 @@ impl Server {
                 company,
             } => self.acquire(now, client, bearer, *position, *company),
             Call::Ask(bearers) => self.ask(now, client, bearers),
-            Call::Renew(bearer) => Reply::Ours(self.lock(now, bearer).extend(now, bearer)),
+            Call::Renew { bearer, .. } => Reply::Ours(self.lock(now, bearer).extend(now, bearer)),
             Call::Pass { bearer, fence } => Reply::Ours(self.pass(now, bearer, *fence)),
             Call::Raise { bearer, fence } => {
                 let ours = self.lock(now, bearer).extend(now, bearer);

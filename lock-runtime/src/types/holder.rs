@@ -34,18 +34,23 @@ pub struct Holder {
     /// Module, type and name of the annotated function, or the name from
     /// [`LockRequest::function`](crate::LockRequest::function).
     pub function: Option<Box<str>>,
-    /// When it got the lock. On Redis, only a [`Status`] contains it, if the holder's process
-    /// answers; in a cluster also without that, except for shared locks. On ZooKeeper and etcd, it
-    /// is the time at which the holder joined the queue, so it includes the wait. `None` after the
-    /// release.
+    /// When it got the lock, or joined its queue if it [may have waited](Self::may_have_waited).
+    ///
+    /// `None` after the release, and on Redis if the holder's process does not answer, or was not
+    /// asked, and has not renewed its lease yet. In a cluster, the holder of an exclusive lock is
+    /// dated at once, and those of a shared lock only if they answer.
     #[cfg_attr(
         feature = "serde",
         serde(rename = "since_unix_ms", serialize_with = "units::unix_millis")
     )]
     pub since: Option<SystemTime>,
-    /// Its fencing token, under the same conditions. On ZooKeeper and etcd, it is the number of
-    /// the holder's position in the queue, which is smaller than its token if it has waited.
+    /// Its fencing token, under the same conditions; in a cluster only if it answers. On ZooKeeper
+    /// and etcd, it is the number of the holder's position in the queue, which is smaller than its
+    /// token if it has waited.
     pub fencing_token: Option<FencingToken>,
+    /// Whether [`since`](Self::since) may be earlier than the grant, by the time that the holder
+    /// waited in the queue: on ZooKeeper, and on etcd if it had to wait or its revision is compacted.
+    pub may_have_waited: bool,
     /// Whether it has released the lock, which cools down until the end of its `min_hold`.
     pub cooling_down: bool,
     /// Whether nobody works under the lock, which a [`Ticket`](crate::Ticket) of this holder keeps
@@ -161,6 +166,7 @@ impl Holder {
             function: None,
             since: None,
             fencing_token: None,
+            may_have_waited: false,
             cooling_down: false,
             ticket: false,
             answers: None,
@@ -212,6 +218,7 @@ impl fmt::Debug for Holder {
             .field("function", &self.function)
             .field("since", &self.since)
             .field("fencing_token", &self.fencing_token)
+            .field("may_have_waited", &self.may_have_waited)
             .field("cooling_down", &self.cooling_down)
             .field("ticket", &self.ticket)
             .field("answers", &self.answers)

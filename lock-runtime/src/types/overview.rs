@@ -169,8 +169,10 @@ fn changes_of(
     if !complete(before) || !complete(after) {
         return;
     }
+    // The store may get to know a token after the grant.
     let same = |one: &Holder, other: &Holder| {
-        one.id == other.id && one.fencing_token == other.fencing_token
+        let tokens = one.fencing_token.zip(other.fencing_token);
+        one.id == other.id && tokens.is_none_or(|(one, other)| one == other)
     };
     let mut freed = false;
     for (key, holder) in old.clone() {
@@ -215,6 +217,7 @@ impl Change {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::types::fence::FencingToken;
 
     fn lock(key: &str, holders: &[(&str, u64)], waiting: usize) -> Summary {
         let holder =
@@ -278,6 +281,21 @@ mod tests {
         let released = ("k".to_owned(), ChangeKind::Released, "1".to_owned());
         assert_eq!(changes(held(), cooling()), [released]);
         assert_eq!(changes(cooling(), vec![]), []);
+    }
+
+    #[test]
+    fn a_token_that_becomes_known_is_no_change_and_another_one_is() {
+        use ChangeKind::{HandedOver, Released};
+        let with = |token: Option<u64>| {
+            let mut locks = vec![lock("k", &[("1", 9_000)], 1)];
+            locks[0].holders[0].fencing_token = token.map(FencingToken::new);
+            locks
+        };
+        assert_eq!(changes(with(None), with(Some(7))), []);
+        assert_eq!(changes(with(Some(7)), with(Some(7))), []);
+        let change = |kind| ("k".to_owned(), kind, "1".to_owned());
+        let handed_over = [change(Released), change(HandedOver)];
+        assert_eq!(changes(with(Some(7)), with(Some(8))), handed_over);
     }
 
     #[test]

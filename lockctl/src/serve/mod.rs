@@ -170,7 +170,10 @@ async fn look_again(
     loop {
         tokio::time::sleep(every).await;
         let seen = match locks.overview("*").await {
-            Ok(overview) => watched.saw(overview),
+            Ok(mut overview) => {
+                since::ask_again(locks, &mut overview.locks).await;
+                watched.saw(overview)
+            }
             Err(error) => Seen {
                 trouble: Some(error.to_string().into()),
                 ..sender.borrow().clone()

@@ -37,7 +37,7 @@ struct Look {
 struct Wish {
     /// The holders and the queue of this lock.
     details: Option<LockKey>,
-    /// What the holders say, which later looks need not ask.
+    /// Whether to ask the holders of all locks: later looks ask those that hold for longest.
     since: bool,
 }
 
@@ -136,6 +136,8 @@ async fn look(
     let mut overview = locks.overview(&pattern).await?;
     if wish.since {
         since::ask(&locks, overview.locks.iter_mut()).await;
+    } else {
+        since::ask_again(&locks, &mut overview.locks).await;
     }
     let status = match wish.details {
         Some(key) => {

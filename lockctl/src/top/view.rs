@@ -116,7 +116,8 @@ fn list(frame: &mut Frame<'_>, area: Rect, state: &State) {
         return frame.render_widget(Paragraph::new(text).style(dim), area);
     }
     let first = state.selected.saturating_sub(shown.saturating_sub(1));
-    let columns = columns(area.width);
+    let silent = all.iter().any(|(lock, _)| ls::is_silent(lock));
+    let columns = columns(area.width, silent);
     let rows = all.iter().skip(first).take(shown).map(|(lock, heat)| {
         let cells = ls::row(lock).into_iter().chain([heat.to_string()]);
         let cells: Vec<_> = cells.collect();
@@ -135,14 +136,15 @@ fn list(frame: &mut Frame<'_>, area: Rect, state: &State) {
     frame.render_stateful_widget(table, area, &mut selection);
 }
 
-/// Which cells of a lock are shown, and how wide: in 80 columns its kind and its heat are left out.
-fn columns(width: u16) -> Vec<(usize, Constraint)> {
+/// Which cells of a lock are shown, and how wide: in 80 columns its kind and its heat are left out. Where a holder is
+/// silent, that stands behind the time.
+fn columns(width: u16, silent: bool) -> Vec<(usize, Constraint)> {
     let all = [
         Constraint::Fill(3),
         Constraint::Length(14),
         Constraint::Fill(2),
         Constraint::Fill(2),
-        Constraint::Length(8),
+        Constraint::Length(if silent { 17 } else { 8 }),
         Constraint::Length(9),
         Constraint::Length(7),
         Constraint::Length(12),
@@ -157,8 +159,10 @@ fn columns(width: u16) -> Vec<(usize, Constraint)> {
 /// The holders of a lock, and its queue, or what has to be known before it is revoked.
 fn details(frame: &mut Frame<'_>, area: Rect, status: &Status, is_asked: bool) {
     let holders = u16::try_from(status.holders.len()).unwrap_or(u16::MAX);
+    let silent = status.holders.iter().find(|it| it.answers == Some(false));
     let rows = [
-        Constraint::Length(2),
+        // What silence means may take two lines.
+        Constraint::Length(if silent.is_some() { 4 } else { 2 }),
         Constraint::Length(holders.min(6).saturating_add(2)),
         Constraint::Min(2),
     ];
@@ -171,9 +175,9 @@ fn details(frame: &mut Frame<'_>, area: Rect, status: &Status, is_asked: bool) {
     let key = tame(status.key.as_str()).into_owned();
     let waiters = format!(", {} waiting", status.waiting);
     let line = Line::from(vec![key.bold(), "  ".into(), state, waiters.into()]);
-    let silent = status.holders.iter().find(|it| it.answers == Some(false));
     let note = Line::from(silent.map_or_else(String::new, silence)).yellow();
-    frame.render_widget(Paragraph::new(vec![line, note]), title);
+    let text = Paragraph::new(vec![line, note]).wrap(Wrap { trim: true });
+    frame.render_widget(text, title);
     let dim = Style::new().add_modifier(Modifier::DIM);
     let widths = [
         Constraint::Fill(3),

@@ -135,14 +135,16 @@ async fn the_history_knows_what_a_silent_holder_does_not_tell() {
     let mut holder = Running::start(command);
     let fence: u64 = holder.line().await.parse().unwrap();
     holder.signal(Signal::SIGSTOP);
-    let object = ran(&server, &["status", "key", "--json"]).await.object();
-    let known = &object["holders"][0];
-    assert_eq!(known["answers"], false, "{object}");
-    assert_eq!(known["fence"], fence, "{object}");
-    assert!(
-        known["since"].is_string() && known["held_ms"].is_u64(),
-        "{object}"
-    );
+    for asked in [&["status", "key", "--json"][..], &["ls", "--json"]] {
+        let object = ran(&server, asked).await.object();
+        let known = &object["holders"][0];
+        assert_eq!(known["answers"], false, "{object}");
+        assert_eq!(known["fence"], fence, "{object}");
+        assert!(
+            known["since"].is_string() && known["held_ms"].is_u64(),
+            "{object}"
+        );
+    }
     holder.signal(Signal::SIGCONT);
 }
 

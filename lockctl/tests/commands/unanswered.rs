@@ -4,7 +4,10 @@ use lock_runtime::LockManager;
 use nix::sys::signal::Signal;
 use tests::{LONG, RedisServer, TIME_LIMIT, connect, eventually, queued, release, take, within};
 
-use crate::support::{Running, ran};
+use crate::http::get;
+use crate::screen::Screen;
+use crate::serving::serve;
+use crate::support::{LOCKCTL, Running, ran};
 
 /// A process that holds the lock, and is stopped.
 async fn stopped_holder(server: &RedisServer, key: &str) -> Running {
@@ -62,6 +65,77 @@ async fn a_holder_that_is_stopped_is_called_silent() {
         done.contains("Its process answers") && done.contains("fencing token"),
         "{done}"
     );
+}
+
+/// A process that holds the lock, and has renewed its lease; and its fencing token.
+async fn renewing_holder(server: &RedisServer, key: &str) -> (Running, u64) {
+    let script = "echo $LOCK_FENCE; sleep 60";
+    let mut holder = Running::script(server, &["--ttl", "9s", key], script);
+    let fence = holder.line().await.parse().unwrap();
+    let is_noted = async || !server.keys("*:n:*").await.is_empty();
+    eventually(TIME_LIMIT, is_noted).await;
+    (holder, fence)
+}
+
+/// Stops it, and lets its lock last as long as the test needs it.
+async fn stop(server: &RedisServer, holder: &Running) {
+    holder.signal(Signal::SIGSTOP);
+    for key in server.keys("lock:{*").await {
+        server.cmd(&["PEXPIRE", &key, "60000"]).await;
+    }
+}
+
+#[tokio::test]
+async fn a_silent_holder_that_has_renewed_its_lease_is_dated_everywhere() {
+    let server = RedisServer::start().await;
+    let (holder, fence) = renewing_holder(&server, "key").await;
+    stop(&server, &holder).await;
+    let status = ran(&server, &["status", "key", "--json"]).await.object();
+    let list = ran(&server, &["ls", "--json"]).await.object();
+    for object in [status, list] {
+        let holder = &object["holders"][0];
+        assert_eq!(holder["answers"], false, "{object}");
+        assert_eq!(holder["fence"], fence, "{object}");
+        assert!(holder["held_ms"].as_u64().unwrap() >= 2_000, "{object}");
+    }
+    let text = ran(&server, &["status", "key"]).await.stdout;
+    assert!(text.contains(&fence.to_string()), "{text}");
+    assert!(text.contains("did not answer for 300 ms"), "{text}");
+    let text = ran(&server, &["ls"]).await.stdout;
+    assert!(text.contains("s, no answer"), "{text}");
+
+    let (_serving, address) = serve(&server, &[]).await;
+    let page = get(&address, "/").await.body;
+    assert!(page.contains("s, no answer"), "{page}");
+    let page = get(&address, "/lock?key=key").await.body;
+    assert!(page.contains(&fence.to_string()), "{page}");
+
+    let mut screen = Screen::start(LOCKCTL, &["top", "--every", "100ms"], &server.url());
+    screen.shows("s, no answer").await;
+    screen.press("\r");
+    screen.shows(&fence.to_string()).await;
+    screen.shows("did not answer for 300 ms").await;
+    screen.shows("is renewed.").await;
+    screen.press("q");
+    screen.end().await;
+}
+
+/// Later looks ask those again that hold for longest.
+#[tokio::test]
+async fn a_holder_that_falls_silent_is_called_so_by_the_next_look() {
+    let server = RedisServer::start().await;
+    let script = "echo held; sleep 60";
+    let mut holder = Running::script(&server, &["--ttl", "60s", "key"], script);
+    assert_eq!(holder.line().await, "held");
+    let (_serving, address) = serve(&server, &[]).await;
+    let mut screen = Screen::start(LOCKCTL, &["top", "--every", "100ms"], &server.url());
+    screen.line("key").await;
+    holder.signal(Signal::SIGSTOP);
+    screen.shows("no answer").await;
+    let says_so = async || get(&address, "/").await.body.contains("no answer");
+    eventually(TIME_LIMIT, says_so).await;
+    screen.press("q");
+    screen.end().await;
 }
 
 #[tokio::test]

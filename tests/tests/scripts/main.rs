@@ -4,6 +4,7 @@ mod at_random;
 mod chains;
 mod clocks;
 mod many;
+mod notes;
 mod shared;
 mod shared_in_full_memory;
 mod silence;

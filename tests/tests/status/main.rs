@@ -18,6 +18,7 @@ mod list;
 mod overview;
 mod redis_server;
 mod serialized;
+mod silent;
 
 on_every_store! {
     nobody_holds_a_free_lock,

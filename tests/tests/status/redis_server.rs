@@ -14,7 +14,7 @@ use tests::{
 use crate::{list, status};
 
 /// The process that the worker is, as its status has it.
-async fn holder_in(worker: &Worker, locks: &LockManager) -> Holder {
+pub(crate) async fn holder_in(worker: &Worker, locks: &LockManager) -> Holder {
     let mut held = status(locks, "key").await;
     assert_eq!(held.holders.len(), 1, "{held:?}");
     let holder = held.holders.remove(0);
@@ -49,30 +49,6 @@ async fn a_holder_whose_process_is_stopped_is_still_named() {
         let lost = worker.line().await;
         assert!(lost.contains("lost"), "{lost}");
         release(next).await;
-    }
-}
-
-/// In this layout, which clusters have too, the counter of a lock is the time of its last grant.
-#[tokio::test]
-async fn the_time_of_the_grant_is_known_without_the_holder_where_each_lock_has_a_counter() {
-    let server = RedisServer::start().await;
-    let url = format!("{}?layout=declared", server.url());
-    let locks = connect(&url).await;
-    for (kind, is_known) in [("exclusive", true), ("reader", false)] {
-        let args = ["holder", &url, kind, "key", "60000"];
-        let mut worker = Worker::spawn(env!("CARGO_BIN_EXE_worker"), args).await;
-        worker.fence().await;
-        let awake = holder_in(&worker, &locks).await.since.unwrap();
-        worker.pause();
-        let asleep = holder_in(&worker, &locks).await;
-        assert_eq!(asleep.answers, Some(false));
-        assert_eq!(asleep.since.is_some(), is_known, "{asleep:?}");
-        let since = asleep.since.unwrap_or(awake);
-        let (earlier, later) = (since.min(awake), since.max(awake));
-        let apart = later.duration_since(earlier).unwrap();
-        assert!(apart < Duration::from_secs(1), "{apart:?}");
-        assert_eq!(locks.force_release("key").await.unwrap(), 1);
-        worker.kill().await;
     }
 }
 

@@ -35,7 +35,7 @@ async fn times_name_their_unit_and_words_are_texts() {
         "key": "50%25",
         "holders": [{
             "id": "1", "process": here, "host": host, "function": null,
-            "fencing_token": 1, "cooling_down": false, "ticket": false, "answers": null, "servers": null,
+            "fencing_token": 1, "may_have_waited": false, "cooling_down": false, "ticket": false, "answers": null, "servers": null,
         }],
         "waiting": 1,
         "waiters": [{

@@ -13,7 +13,7 @@ use super::queue::AskedBy;
 use crate::backend::queries::Asker;
 use crate::base::clock::Clock;
 use crate::types::error::Cause;
-use crate::types::holder::Status;
+use crate::types::holder::{Holder, Status};
 use crate::types::key::LockKey;
 use crate::types::overview::{MOST_HOLDERS, Overview, Summary};
 use crate::types::query::Pattern;
@@ -22,6 +22,8 @@ use crate::types::query::Pattern;
 const PAGE: i64 = 1_000;
 /// How many waiters of one lock a status names.
 const MOST_NAMED: usize = 1_000;
+/// How many holders are dated from their grants: each costs a short call.
+const MOST_DATED: usize = 100;
 /// How many entries one call deletes; a member refuses 128.
 const AT_ONCE: usize = 100;
 
@@ -44,8 +46,10 @@ impl Inspector {
         let queue = entry::queue(&self.keys, read);
         let (holders, waiters) = queue.split_at(entry::holders(&queue));
         let named = waiters.iter().take(MOST_NAMED);
+        let mut described: Vec<_> = holders.iter().map(Entry::holder).collect();
+        self.date(described.iter_mut().zip(holders)).await;
         Ok(Status {
-            holders: holders.iter().map(Entry::holder).collect(),
+            holders: described,
             waiting: waiters.len(),
             waiters: named.map(Entry::waiter).collect(),
             ..Status::free(key)
@@ -72,8 +76,32 @@ impl Inspector {
                 queues.entry(entry.lock.clone()).or_default().push(entry);
             }
         }
-        let summaries = queues.into_iter().map(|(key, queue)| summary(key, &queue));
-        Ok(Overview::new(summaries.collect(), None))
+        let summaries = queues
+            .iter()
+            .map(|(key, queue)| summary(key.clone(), queue));
+        let mut summaries: Vec<_> = summaries.collect();
+        let locks = summaries.iter_mut().zip(queues.values());
+        let first = locks.filter_map(|(it, queue)| it.holders.first_mut().zip(queue.first()));
+        self.date(first).await;
+        Ok(Overview::new(summaries, None))
+    }
+
+    /// Finds out which holders entered the lock without a wait, from the queue at the revision of
+    /// their entries.
+    async fn date(&self, holders: impl Iterator<Item = (&mut Holder, &Entry)>) {
+        let ask_about = |(holder, entry)| {
+            let entry: &Entry = entry;
+            let call = Call::keys_at(self.keys.queue(&entry.lock), entry.created);
+            (holder, entry, self.asker.ask(|by| (call, by)))
+        };
+        let asked: Vec<_> = holders.take(MOST_DATED).map(ask_about).collect();
+        for (holder, entry, asked) in asked {
+            // A revision that is compacted tells nothing.
+            if let Ok(Ok(Reply::Range(then))) = asked.await {
+                let queue = entry::queue(&self.keys, then.kvs);
+                holder.may_have_waited = !entry.entered_at_once(&queue);
+            }
+        }
     }
 
     pub(super) async fn force_release(self, key: LockKey) -> Result<usize, Cause> {

@@ -49,6 +49,7 @@ impl Target for Address {
             // Nothing here makes entries.
             history: false,
             tickets: false,
+            answers: false,
             ..Capabilities::all("etcd")
         }
     }

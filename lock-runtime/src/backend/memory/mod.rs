@@ -50,7 +50,11 @@ fn target(url: &mut Url, _encrypted: bool) -> Result<Arc<dyn Target>, LockError>
 
 impl Target for Memories {
     fn capabilities(&self) -> Capabilities {
-        Capabilities::all("memory")
+        Capabilities {
+            // All holders are in this process.
+            answers: false,
+            ..Capabilities::all("memory")
+        }
     }
 
     fn connect<'a>(&'a self, setup: &'a Setup) -> Connecting<'a> {

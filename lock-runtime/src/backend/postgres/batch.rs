@@ -46,7 +46,7 @@ pub(super) fn batches(calls: Vec<Sent>, apart: bool) -> Vec<Batch> {
     }
     let (renewals, others): (Vec<_>, Vec<_>) = calls
         .into_iter()
-        .partition(|it| matches!(it.call, Call::Renew(_)));
+        .partition(|it| matches!(it.call, Call::Renew { .. }));
     // Locks with a queue wait for other transactions, and would let the others wait too.
     let apart: HashMap<LockKey, bool> = crowded(&others);
     let (common, others): (Vec<_>, Vec<_>) = others
@@ -162,6 +162,7 @@ mod tests {
             bearer: bearer(key),
             cooldown: Duration::ZERO,
             crowded: false,
+            noted: false,
         })
     }
 
@@ -182,16 +183,21 @@ mod tests {
             .collect()
     }
 
+    fn renew(key: &str) -> Call {
+        let bearer = bearer(key);
+        Call::Renew { bearer, note: None }
+    }
+
     fn turn() -> Vec<Sent> {
         vec![
             acquire("a", Company::Unsaid),
-            sent(Call::Renew(bearer("r"))),
+            sent(renew("r")),
             acquire("hot", Company::More),
             sent(Call::Leave(bearer("left"))),
             release("hot"),
             release("left"),
             release("b"),
-            sent(Call::Renew(bearer("s"))),
+            sent(renew("s")),
         ]
     }
 
@@ -218,7 +224,7 @@ mod tests {
 
     #[test]
     fn no_batch_is_larger_than_a_function_takes() {
-        let renewals = (0..150).map(|_| sent(Call::Renew(bearer("r"))));
+        let renewals = (0..150).map(|_| sent(renew("r")));
         let acquires = (0..65).map(|it| acquire(&it.to_string(), Company::Unsaid));
         let all = batches(renewals.chain(acquires).collect(), false);
         let sizes: Vec<_> = all.iter().map(|it| it.calls().len()).collect();

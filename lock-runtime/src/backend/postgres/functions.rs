@@ -154,7 +154,7 @@ impl Functions {
             Batch::One(sent) => self.one(&sent.call, server)?,
             Batch::Renewals(all) => {
                 let bearers = all.iter().filter_map(|it| match &it.call {
-                    Call::Renew(bearer) => Some((bearer, ttl(bearer))),
+                    Call::Renew { bearer, .. } => Some((bearer, ttl(bearer))),
                     _ => None,
                 });
                 self.renewal(bearers)
@@ -206,7 +206,7 @@ impl Functions {
                     self.release_args(name, token, 0, false, server),
                 )
             }
-            Call::Renew(bearer) | Call::Raise { bearer, .. } => {
+            Call::Renew { bearer, .. } | Call::Raise { bearer, .. } => {
                 self.renewal(std::iter::once((bearer, ttl(bearer))))
             }
             Call::Shorten { bearer, left } => {

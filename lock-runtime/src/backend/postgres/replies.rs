@@ -67,7 +67,7 @@ impl Replies {
         match call {
             Call::Acquire { .. } => self.acquired(&row),
             Call::Ask(bearers) => self.asked(&row, bearers.len()),
-            Call::Renew(_) | Call::Raise { .. } | Call::Shorten { .. } => {
+            Call::Renew { .. } | Call::Raise { .. } | Call::Shorten { .. } => {
                 let ours = truths(&[row]).into_iter().next();
                 ours.map(Reply::Ours).ok_or_else(mismatch)
             }

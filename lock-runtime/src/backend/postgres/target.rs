@@ -25,6 +25,7 @@ impl Target for Address {
         Capabilities {
             // Nothing here makes entries.
             history: false,
+            answers: false,
             ..Capabilities::all("PostgreSQL")
         }
     }

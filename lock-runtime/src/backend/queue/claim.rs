@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::protocol::call::Bearer;
+use super::protocol::call::{Bearer, Note};
 use crate::backend::token::Token;
 use crate::base::clock::Moment;
 use crate::types::ticket_id::TicketId;
@@ -23,6 +23,9 @@ pub(super) struct Claim {
     pub(super) fence: Option<u64>,
     /// Since when and for how long the lock is surely ours, while it is held.
     pub(super) lease: (Moment, Duration),
+    /// Whether the server has, or may have, a note of a grant under its token, which has to be that
+    /// of this claim.
+    pub(super) noted: bool,
     /// How many renewals are on the way.
     pub(super) renewals: u32,
     /// Whether a brief renewal under its token has no answer. It may still arrive, and cut what a later call has
@@ -102,6 +105,7 @@ impl Claim {
             position: None,
             fence: None,
             lease: (now, Duration::ZERO),
+            noted: false,
             renewals: 0,
             may_be_cut: false,
             is_part: false,
@@ -122,6 +126,16 @@ impl Claim {
 
     pub(super) fn is_held(&self) -> bool {
         matches!(self.stage, Stage::Held { .. })
+    }
+
+    /// What a renewal tells about its grant, if the server is to note it.
+    pub(super) fn note(&self, now: Moment) -> Option<Note> {
+        let (fence, held) = match self.stage {
+            Stage::Held { fence, granted } => (fence, now.since(granted)),
+            Stage::Confirming { fence } => (fence, Duration::ZERO),
+            _ => return None,
+        };
+        self.noted.then_some(Note { fence, held })
     }
 
     /// Whether it may be in the queue, and be handed the lock there.

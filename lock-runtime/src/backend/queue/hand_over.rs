@@ -78,7 +78,8 @@ impl<S: Step> Queue<S> {
         let Some(claim) = self.claims.get(&id) else {
             return false;
         };
-        let (held, renewals, may_be_cut) = (claim.is_held(), claim.renewals, claim.may_be_cut);
+        let (held, renewals) = (claim.is_held(), claim.renewals);
+        let (noted, may_be_cut) = (claim.noted, claim.may_be_cut);
         let (since, ttl) = claim.lease;
         let Bearer { token, name, .. } = claim.bearer.clone();
         let claims = &self.claims;
@@ -97,6 +98,7 @@ impl<S: Step> Queue<S> {
         let fixed = (!terms.renew).then(|| terms.ttl.saturating_sub(Duration::from_millis(1)));
         claim.bearer = Bearer { terms, token, name };
         claim.renewals = renewals;
+        claim.noted = noted;
         claim.may_be_cut = may_be_cut;
         claim.unknown = self.passes;
         let fence = claim.fence.unwrap_or_default();
@@ -112,6 +114,9 @@ impl<S: Step> Queue<S> {
         if left < short / 4 * 3 && !renewed && self.chains.goes_on(token) {
             // In good time, so that nobody has to wait for it.
             self.renew_for_now(now, next);
+        } else if noted {
+            // The note under this token is that of the holder before.
+            self.renew(now, next);
         }
         true
     }

@@ -181,10 +181,12 @@ impl<S: Step> Queue<S> {
     }
 
     fn send_renewal(&mut self, at: Moment, bearer: Bearer) {
+        let mut note = None;
         if let Some(claim) = self.claim(&bearer) {
             claim.renewals += 1;
+            note = claim.note(at);
         }
-        self.send(at, Call::Renew(bearer));
+        self.send(at, Call::Renew { bearer, note });
     }
 
     fn send(&mut self, at: Moment, call: Call<S>) {

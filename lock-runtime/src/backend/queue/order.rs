@@ -90,6 +90,7 @@ impl<S: Step> Queue<S> {
                 bearer,
                 cooldown,
                 crowded: false,
+                noted: false,
             },
         );
     }

@@ -32,7 +32,7 @@ impl<S: Step> Queue<S> {
         match call {
             Call::Acquire { bearer, .. } => self.acquire_replied(now, at, &bearer, result),
             Call::Ask(bearers) => self.ask_replied(now, at, bearers, result),
-            Call::Renew(bearer) => self.renew_replied(now, at, &bearer, result),
+            Call::Renew { bearer, .. } => self.renew_replied(now, at, &bearer, result),
             Call::Pass { bearer, fence } => self.pass_replied(now, &bearer, fence, result),
             Call::Raise { bearer, fence } => self.raise_replied(now, at, bearer, fence, result),
             Call::Leave(bearer)

@@ -61,10 +61,11 @@ impl<S: Step> Queue<S> {
         }
     }
 
-    fn renew(&mut self, now: Moment, id: LeaseId) {
-        let Some(claim) = self.claims.get(&id).filter(|it| it.is_held()) else {
+    pub(super) fn renew(&mut self, now: Moment, id: LeaseId) {
+        let Some(claim) = self.claims.get_mut(&id).filter(|it| it.is_held()) else {
             return;
         };
+        claim.noted = true;
         let bearer = claim.bearer.clone();
         match &self.down {
             None => self.send_renewal(now, bearer),

@@ -88,6 +88,7 @@ impl<S: Step> Queue<S> {
                         bearer,
                         cooldown,
                         crowded: claim.crowded,
+                        noted: claim.noted,
                     },
                 };
                 (call, Some(until))
@@ -227,6 +228,7 @@ impl<S: Step> Queue<S> {
         claim.stage = Stage::Unsent;
         claim.fence = None;
         claim.unknown = false;
+        claim.noted = false;
         claim.renewals = 0;
         claim.may_be_cut = false;
         self.lose_chain(now, old);

@@ -178,7 +178,7 @@ fn holding() -> (Peer, Token) {
 fn token(sent: &Sent) -> Token {
     match &sent.call {
         Call::Acquire { bearer, .. }
-        | Call::Renew(bearer)
+        | Call::Renew { bearer, .. }
         | Call::Pass { bearer, .. }
         | Call::Raise { bearer, .. }
         | Call::Release { bearer, .. }

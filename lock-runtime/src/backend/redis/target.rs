@@ -129,6 +129,7 @@ impl Target for Address {
                 fair: false,
                 max_waiters: false,
                 tickets: false,
+                answers: true,
             },
         }
     }

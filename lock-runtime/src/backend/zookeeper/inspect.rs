@@ -280,6 +280,7 @@ impl Seen {
         if self.entry.is_cooldown {
             holder.remaining = Some(self.left(time));
         } else {
+            holder.may_have_waited = true;
             let since = u64::try_from(self.stat.created).unwrap_or(0);
             holder.since = SystemTime::UNIX_EPOCH.checked_add(Duration::from_millis(since));
             holder.fencing_token = Some(FencingToken::new(self.stat.czxid.unsigned_abs()));

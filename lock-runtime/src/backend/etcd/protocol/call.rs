@@ -78,6 +78,15 @@ impl Call {
         })
     }
 
+    /// Reads all keys of a span as they were at a revision, which may be compacted.
+    pub(crate) fn keys_at(span: Span, revision: i64) -> Self {
+        Self::Range(RangeRequest {
+            revision,
+            keys_only: true,
+            ..range(span)
+        })
+    }
+
     /// Reads one key.
     pub(crate) fn get(key: Vec<u8>) -> Self {
         Self::Range(own(key))

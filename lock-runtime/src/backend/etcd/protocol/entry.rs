@@ -94,6 +94,7 @@ impl Entry {
             holder.remaining = Some(lasts.saturating_sub(self.age()));
         } else {
             holder.since = Some(since);
+            holder.may_have_waited = true;
             holder.fencing_token = Some(FencingToken::new(self.fence()));
         }
         holder
@@ -107,6 +108,12 @@ impl Entry {
     /// Its value once somebody would like to have the lock.
     pub(crate) fn asked(&self) -> Vec<u8> {
         asked(&self.value)
+    }
+
+    /// Whether it held the lock as soon as it was made, by the queue of that time.
+    pub(crate) fn entered_at_once(&self, queue: &[Self]) -> bool {
+        let mut holders = queue.iter().take(holders(queue));
+        holders.any(|it| it.key == self.key)
     }
 
     pub(crate) fn fence(&self) -> u64 {

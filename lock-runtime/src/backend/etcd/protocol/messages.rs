@@ -31,6 +31,9 @@ pub(crate) struct RangeRequest {
     pub(crate) range_end: Vec<u8>,
     #[prost(int64, tag = "3")]
     pub(crate) limit: i64,
+    /// The revision to read at, or 0 for the latest.
+    #[prost(int64, tag = "4")]
+    pub(crate) revision: i64,
     #[prost(int32, tag = "5")]
     pub(crate) sort_order: i32,
     #[prost(int32, tag = "6")]

@@ -48,6 +48,13 @@ pub(crate) enum Company {
     Alone,
 }
 
+/// What a renewal tells about its grant, for queries while the holder does not answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Note {
+    pub(crate) fence: u64,
+    pub(crate) held: Duration,
+}
+
 /// One call to the server.
 #[derive(Clone, Debug)]
 pub(crate) enum Call<S> {
@@ -61,7 +68,10 @@ pub(crate) enum Call<S> {
     /// All bearers are of one key.
     Ask(Vec<Bearer>),
     Leave(Bearer),
-    Renew(Bearer),
+    Renew {
+        bearer: Bearer,
+        note: Option<Note>,
+    },
     /// In a chain, it holds the lock under this fence from now on.
     Pass {
         bearer: Bearer,
@@ -78,6 +88,8 @@ pub(crate) enum Call<S> {
         cooldown: Duration,
         /// Whether others are likely to wait for it.
         crowded: bool,
+        /// Whether a renewal has noted its grant.
+        noted: bool,
     },
     /// Lets a ticket keep the lock closed for this time.
     Issue {
@@ -146,7 +158,7 @@ impl<S: Step> Call<S> {
         match self {
             Self::Acquire { bearer, .. }
             | Self::Leave(bearer)
-            | Self::Renew(bearer)
+            | Self::Renew { bearer, .. }
             | Self::Pass { bearer, .. }
             | Self::Raise { bearer, .. }
             | Self::Shorten { bearer, .. }
@@ -165,7 +177,7 @@ impl<S: Step> Call<S> {
         match self {
             Self::Acquire { bearer, .. }
             | Self::Leave(bearer)
-            | Self::Renew(bearer)
+            | Self::Renew { bearer, .. }
             | Self::Pass { bearer, .. }
             | Self::Raise { bearer, .. }
             | Self::Shorten { bearer, .. }

@@ -45,9 +45,8 @@ impl<S: Step> Call<S> {
     /// Whether this answer says that a lock is ours.
     pub(crate) fn is_held_by(&self, reply: &Reply<S>) -> bool {
         match (self, reply) {
-            (Self::Acquire { .. }, Reply::Granted { .. }) | (Self::Renew(_), Reply::Ours(true)) => {
-                true
-            }
+            (Self::Acquire { .. }, Reply::Granted { .. })
+            | (Self::Renew { .. }, Reply::Ours(true)) => true,
             (Self::Ask(_), Reply::Asked { standings, .. }) => {
                 let granted = |it: &Standing| matches!(it, Standing::Granted { .. });
                 standings.iter().any(granted)

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::{Call, Peer, Reply, Sent, TTL, ahead, token};
-use crate::backend::queue::protocol::call::Company;
+use crate::backend::queue::protocol::call::{Company, Note};
 use crate::backend::queue::protocol::message::{Grant, Message};
 use crate::backend::queue::replicas::Replicas;
 use crate::backend::token::Token;
@@ -177,7 +177,7 @@ fn nobody_enters_a_lease_that_has_ended() {
         crowd.release(1);
         assert!(crowd.granted().is_empty(), "it confirms first");
         let renew = crowd.peer.call();
-        assert!(matches!(renew.call, Call::Renew(_)));
+        assert!(matches!(renew.call, Call::Renew { .. }));
         assert_eq!(token(&renew), crowd.tokens[&1]);
         crowd.peer.reply(renew, Reply::Ours(renewed));
         crowd.peer.after(0);
@@ -201,7 +201,9 @@ fn it_is_renewed_in_good_time_and_briefly_while_others_follow() {
         "it does not wait for that"
     );
     let renew = crowd.peer.call();
-    assert!(matches!(&renew.call, Call::Renew(it) if it.terms.ttl == Duration::from_secs(3)));
+    assert!(
+        matches!(&renew.call, Call::Renew { bearer: it, .. } if it.terms.ttl == Duration::from_secs(3))
+    );
     crowd.release(2);
     assert_eq!(crowd.granted(), [(3, FENCE + 2)]);
     crowd.peer.silent();
@@ -217,6 +219,32 @@ fn it_is_renewed_in_good_time_and_briefly_while_others_follow() {
     crowd.peer.silent();
 }
 
+/// What a renewal tells about its grant.
+fn note(renewal: &Sent) -> Option<Note> {
+    match &renewal.call {
+        Call::Renew { note, .. } => *note,
+        other => panic!("{other:?} is no renewal"),
+    }
+}
+
+// Section: guarantees.md#looking-at-a-lock
+#[test]
+fn the_note_of_a_grant_does_not_pass_to_the_next_of_the_chain() {
+    let mut crowd = Crowd::chained(3);
+    crowd.release(1);
+    assert_eq!(crowd.granted(), [(2, FENCE + 1)]);
+    crowd.peer.silent();
+    crowd.peer.after(200);
+    crowd.submit(Request::Renew, 2);
+    let first = note(&crowd.peer.call()).expect("a note");
+    let held = Duration::from_millis(200);
+    assert_eq!((first.fence, first.held), (FENCE + 1, held));
+    crowd.release(2);
+    assert_eq!(crowd.granted(), [(3, FENCE + 2)]);
+    let next = note(&crowd.peer.call()).expect("a note of its own");
+    assert_eq!((next.fence, next.held), (FENCE + 2, Duration::ZERO));
+}
+
 #[test]
 fn a_brief_renewal_does_not_cut_a_longer_one_that_is_on_its_way() {
     let mut crowd = Crowd::chained(3);
@@ -226,7 +254,7 @@ fn a_brief_renewal_does_not_cut_a_longer_one_that_is_on_its_way() {
     crowd.release(1);
     let confirm = crowd.peer.call();
     for renewal in [&long, &confirm] {
-        assert!(matches!(&renewal.call, Call::Renew(it) if it.terms.ttl == TTL));
+        assert!(matches!(&renewal.call, Call::Renew { bearer: it, .. } if it.terms.ttl == TTL));
     }
 }
 
@@ -240,7 +268,7 @@ fn nor_one_that_replicas_have_yet_to_confirm() {
     crowd.peer.now = crowd.peer.now.after(Duration::from_secs(2));
     crowd.release(1);
     let confirm = crowd.peer.call();
-    assert!(matches!(&confirm.call, Call::Renew(it) if it.terms.ttl == TTL));
+    assert!(matches!(&confirm.call, Call::Renew { bearer: it, .. } if it.terms.ttl == TTL));
 }
 
 #[test]

@@ -50,7 +50,7 @@ fn a_late_push_is_confirmed_before_the_body_starts() {
     peer.push(who, 9);
     assert!(peer.outcome().is_none());
     let renew = peer.call();
-    assert!(matches!(renew.call, Call::Renew(_)));
+    assert!(matches!(renew.call, Call::Renew { .. }));
     let sent_at = peer.now;
     peer.after(5);
     peer.reply(renew, Reply::Ours(true));

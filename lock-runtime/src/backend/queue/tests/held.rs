@@ -1,6 +1,9 @@
 //! Renewals of a lock that is held, and a lock that is taken away.
 
+use std::time::Duration;
+
 use super::{Call, ID, Peer, Reply, holding, token};
+use crate::backend::queue::protocol::call::Note;
 use crate::backend::queue::protocol::message::Message;
 use crate::backend::queue::protocol::trouble::Trouble;
 use crate::backend::{Outcome, Request};
@@ -12,7 +15,7 @@ fn a_renewal_is_sent_and_its_answer_reported() {
     peer.after(3_000);
     peer.queue.submit(peer.now, Request::Renew(ID));
     let renew = peer.call();
-    assert!(matches!(renew.call, Call::Renew(_)));
+    assert!(matches!(renew.call, Call::Renew { .. }));
     assert_eq!(token(&renew), who);
     let sent_at = peer.now;
     peer.after(50);
@@ -26,6 +29,21 @@ fn a_renewal_is_sent_and_its_answer_reported() {
     assert!(matches!(peer.outcome(), Some(Outcome::NotHeld { id: ID })));
 }
 
+// Section: guarantees.md#looking-at-a-lock
+#[test]
+fn a_renewal_tells_the_fence_and_for_how_long_the_lock_is_held() {
+    let (mut peer, _) = holding();
+    peer.after(3_000);
+    peer.queue.submit(peer.now, Request::Renew(ID));
+    let renew = peer.call();
+    let held = Duration::from_secs(3);
+    let told = Some(Note { fence: 3, held });
+    assert!(
+        matches!(&renew.call, Call::Renew { note, .. } if *note == told),
+        "{renew:?}"
+    );
+}
+
 #[test]
 fn a_renewal_that_fails_is_reported_and_one_that_was_not_run_is_sent_again() {
     let (mut peer, _) = holding();
@@ -33,7 +51,7 @@ fn a_renewal_that_fails_is_reported_and_one_that_was_not_run_is_sent_again() {
     let renew = peer.call();
     peer.fail(renew, Trouble::NotRun);
     let again = peer.call();
-    assert!(matches!(again.call, Call::Renew(_)));
+    assert!(matches!(again.call, Call::Renew { .. }));
     peer.fail(again, Trouble::not_now("READONLY"));
     assert!(matches!(
         peer.outcome(),

@@ -9,18 +9,21 @@ mod scan;
 mod status;
 
 use std::future::Future;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use redis::{FromRedisValue as _, Value};
 
 use super::protocol::inspection::{Fact, Inspect};
 use super::protocol::names::Layout;
-use super::protocol::reply::number;
+use super::protocol::reply::{number, text};
+use crate::backend::name;
 use crate::backend::queries::Asker;
 use crate::backend::queue::protocol::step;
 use crate::backend::queue::protocol::trouble::Trouble;
 use crate::base::clock::Clock;
 use crate::types::error::Cause;
+use crate::types::fence::FencingToken;
+use crate::types::holder::Holder;
 use crate::types::key::LockKey;
 
 pub(super) use parts::{Parts, together};
@@ -70,6 +73,24 @@ impl<C: Copy> Server<C> {
 
 fn mismatch() -> Cause {
     Trouble::not_now("the reply did not match its request").cause()
+}
+
+/// A holder from its name, the ms left of its lease, and what is known of its grant: the fencing
+/// token and the us since.
+fn holder(facts: &[Value]) -> Option<Holder> {
+    let [name, left, granted] = facts else {
+        return None;
+    };
+    let mut holder = name::holder(&text(name)?, lease(left)?);
+    if !holder.cooling_down && !holder.ticket {
+        let granted = text(granted)?;
+        if let Some((fence, held)) = granted.split_once(' ') {
+            let held = Duration::from_micros(held.parse().ok()?);
+            holder.since = SystemTime::now().checked_sub(held);
+            holder.fencing_token = Some(FencingToken::new(fence.parse().ok()?));
+        }
+    }
+    Some(holder)
 }
 
 /// The rest of a lease; `Some(None)` for one without an end.

@@ -2,15 +2,15 @@
 //! next one is found.
 
 use std::collections::BTreeSet;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use redis::Value;
 
 use super::scan::Page;
-use super::{Server, lease, mismatch};
-use crate::backend::name;
+use super::{Server, holder, mismatch};
 use crate::backend::queue::protocol::kind;
 use crate::backend::redis::protocol::inspection::Inspect;
+use crate::backend::redis::protocol::names::Layout;
 use crate::backend::redis::protocol::reply::{number, text};
 use crate::types::error::Cause;
 use crate::types::holder::Holder;
@@ -55,7 +55,13 @@ impl<C: Copy> Server<C> {
             }
             let next = new.chunks(at_once).map(ask_about).collect();
             for (keys, facts) in std::mem::replace(&mut asked, next) {
-                let (count, summaries) = facts_about(&keys, &facts.await?).ok_or_else(mismatch)?;
+                let facts = facts_about(&keys, &facts.await?);
+                let (count, mut summaries) = facts.ok_or_else(mismatch)?;
+                if self.layout == Layout::Declared {
+                    for lock in &mut summaries {
+                        date(lock, count);
+                    }
+                }
                 first_count.get_or_insert(count);
                 locks.extend(summaries);
             }
@@ -86,25 +92,37 @@ fn facts_about(keys: &[LockKey], value: &Value) -> Option<(Count, Vec<Summary>)>
     Some((count, summaries))
 }
 
+/// The counter of a lock, where it has one of its own, is the server's time at the last grant. That
+/// of a shared lock may have been to another holder.
+fn date(lock: &mut Summary, count: Count) {
+    let held = count.raised_to.checked_sub(count.fence);
+    if let ([holder], Some(Kind::Exclusive), Some(held)) = (&mut lock.holders[..], lock.kind, held)
+        && holder.process.is_some()
+        && !holder.ticket
+    {
+        holder.since = SystemTime::now().checked_sub(Duration::from_micros(held));
+    }
+}
+
 fn summary(key: &LockKey, facts: &Value) -> Option<Summary> {
     let Value::Array(facts) = facts else {
         return None;
     };
-    let [value, left, sharing, waiting, waited, names @ ..] = &facts[..] else {
+    let [value, left, sharing, waiting, waited, granted, sharers @ ..] = &facts[..] else {
         return None;
     };
-    let value = text(value)?;
+    let name = text(value)?;
     let sharing = usize::try_from(number(sharing)?).ok()?;
     let mut holders = Vec::new();
-    for pair in names.chunks_exact(2) {
-        holders.push(name::holder(&text(&pair[0])?, lease(&pair[1])?));
+    for facts in sharers.chunks_exact(3) {
+        holders.push(holder(facts)?);
     }
     // A missing key has -2 ms left.
     let is_owned = !matches!(left, Value::Int(-2));
     if is_owned && holders.is_empty() {
-        holders.push(name::holder(&value, lease(left)?));
+        holders.push(holder(&[value.clone(), left.clone(), granted.clone()])?);
     }
-    let kind = match value.strip_prefix('*') {
+    let kind = match name.strip_prefix('*') {
         Some(code) if sharing > 0 => kind::parse(code),
         _ => Some(Kind::Exclusive),
     };

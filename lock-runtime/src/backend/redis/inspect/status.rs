@@ -4,7 +4,7 @@ use std::time::{Duration, SystemTime};
 
 use redis::Value;
 
-use super::{Server, lease, mismatch};
+use super::{Server, holder, mismatch};
 use crate::backend::name;
 use crate::backend::queue::protocol::kind;
 use crate::backend::queue::protocol::trouble::Trouble;
@@ -38,12 +38,13 @@ impl<C: Copy> Server<C> {
         reports.want(&tokens);
         tokio::select! {
             biased;
-            all = take_in(&mut status, reports) => all?,
+            all = take_in(&mut status, &tokens, reports) => all?,
             Err(trouble) = self.ask(Inspect::Holders(tokens.clone())) => return Err(trouble.cause()),
             () = self.clock.sleep_until(ends) => note_silent(&mut status, &tokens),
         }
         if let [holder] = &mut status.holders[..]
             && holder.answers == Some(false)
+            && holder.since.is_none()
         {
             holder.since = self.granted(&status.key, &holder.id).await;
         }
@@ -76,20 +77,26 @@ fn note_silent(status: &mut Status, asked: &[Token]) {
 }
 
 /// Takes in what holders report, until all have.
-async fn take_in(status: &mut Status, mut reports: Reports) -> Result<(), Trouble> {
-    while let Some(report) = reports.recv().await {
-        note(status, &report?);
-        let mut holders = status.holders.iter();
-        if holders.all(|it| it.cooling_down || it.ticket || it.fencing_token.is_some()) {
-            break;
-        }
+async fn take_in(
+    status: &mut Status,
+    asked: &[Token],
+    mut reports: Reports,
+) -> Result<(), Trouble> {
+    let mut answered = 0;
+    while answered < asked.len()
+        && let Some(report) = reports.recv().await
+    {
+        answered += usize::from(note(status, &report?));
     }
     Ok(())
 }
 
-fn note(status: &mut Status, report: &Report) {
+/// Whether it is the first report of a holder.
+fn note(status: &mut Status, report: &Report) -> bool {
+    let mut is_first = false;
     for holder in &mut status.holders {
         if Token::parse(&holder.id) == Some(report.token) {
+            is_first |= holder.answers.is_none();
             // They are out of the queue that the server keeps.
             status.waiting += report.followers;
             holder.answers = Some(true);
@@ -97,6 +104,7 @@ fn note(status: &mut Status, report: &Report) {
             holder.fencing_token = Some(FencingToken::new(report.fence));
         }
     }
+    is_first
 }
 
 /// The server's answer, and the tokens of the holders that can report more.
@@ -112,8 +120,8 @@ pub(super) fn read(key: LockKey, known: &Value) -> Option<(Status, Vec<Token>)> 
     let waiters = waiters.chunks_exact(3).map(read_waiter);
     status.waiters = waiters.collect::<Option<_>>()?;
     let mut tokens = Vec::new();
-    for pair in holders.chunks_exact(2) {
-        let holder = name::holder(&text(&pair[0])?, lease(&pair[1])?);
+    for facts in holders.chunks_exact(3) {
+        let holder = holder(facts)?;
         if !holder.cooling_down && holder.process.is_some() {
             tokens.extend(Token::parse(&holder.id));
         }
@@ -202,6 +210,7 @@ mod tests {
             Value::Array(Vec::new()),
             Value::BulkString(name.into_bytes()),
             Value::Int(900),
+            Value::BulkString(Vec::new()),
         ];
         Value::Array(holder.into())
     }

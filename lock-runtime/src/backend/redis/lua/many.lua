@@ -7,7 +7,8 @@
 -- KEYS[1] fence  [2..] an owner for each call; or the keys of the one lock
 -- ARGV[1] channel  [2] how many of the calls acquire, then for each call: name,
 --         and a ttl in ms to acquire, behind a '+' or '-' what the kinds 'x+' and 'x-'
---         say, and before '@' and a position; '=' and a ttl to renew; '' to release; or '<'
+--         say, and before '@' and a position; '=' and a ttl to renew, and behind
+--         a space each the fence and the time of a grant that is to be noted; '' to release; or '<'
 --         and the ttl of the member to leave the queue
 -- reply   the first name, then for each call: the fence of a grant, 1 or 0 where
 --         the lock was ours or not, or what its own script replies
@@ -56,7 +57,10 @@ local function one(owner, name, what)
     return by_script(release, owner, name, member or nil)
   elseif first == 61 then -- '='
     if call('GET', owner) ~= name then return 0 end
-    return call('PEXPIRE', owner, string.sub(what, 2))
+    local ttl, fence, held = string.match(what, '^=(%d+) ?(%d*) ?(%d*)$')
+    local extended = call('PEXPIRE', owner, ttl)
+    if fence ~= '' then note_grant(owner, name, ttl, fence, held) end
+    return extended
   end
   local sign, ttl, position = string.match(what, '^([+-]?)(%d*)@?(.*)$')
   position = position ~= '' and position or nil

@@ -58,7 +58,13 @@ macro_rules! many {
             "end\nlocal function release(KEYS, ARGV)\n",
             release!(),
             "end\n",
-            join!("limits.lua", "marks.lua", "enqueue.lua", "many.lua"),
+            join!(
+                "limits.lua",
+                "marks.lua",
+                "enqueue.lua",
+                "note.lua",
+                "many.lua"
+            ),
         )
     };
 }
@@ -101,14 +107,21 @@ pub(crate) const ACQUIRE: &str = whole!(acquire!());
 pub(crate) const ASK: &str = whole!(general!("ask.lua"));
 pub(crate) const RELEASE: &str = whole!(release!());
 pub(crate) const RENEW: &str = whole!(concat!(
-    include_str!("renew_fast.lua"),
+    join!("note.lua", "renew_fast.lua"),
     general!("renew.lua")
 ));
 pub(crate) const RAISE: &str = whole!(general!("raise.lua"));
 pub(crate) const ISSUE: &str = whole!(general!("issue.lua"));
 pub(crate) const ADOPT: &str = whole!(general!("adopt.lua"));
-pub(crate) const STATUS: &str = whole!(general!("status.lua"));
-pub(crate) const OVERVIEW: &str = include_str!("overview.lua");
+pub(crate) const STATUS: &str = whole!(join!(
+    "limits.lua",
+    "marks.lua",
+    "chain.lua",
+    "functions.lua",
+    "noted.lua",
+    "status.lua"
+));
+pub(crate) const OVERVIEW: &str = join!("noted.lua", "overview.lua");
 pub(crate) const RIGHTS: &str = join!("try.lua", "rights.lua");
 pub(crate) const FORCE: &str = concat!(
     "local KEEP\n",

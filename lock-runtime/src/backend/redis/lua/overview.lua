@@ -2,10 +2,10 @@
 --
 -- KEYS[1] fence  [2..] owners
 -- ARGV[1] how many holders of a shared lock to name  [2] how many owners there are;
---         what follows them in KEYS is named after them
+--         what follows them in KEYS is named after them  [3] 1 to read notes
 -- reply   {fence, server time in us, then for each owner
---          {its value or '', ms left, how many share it, who waits, us of the longest wait,
---           then for each that shares it: name, ms left}}
+--          {its value or '', ms left, how many share it, who waits, us of the longest wait, its
+--           note as in noted.lua, then for each that shares it: name, ms left, its note}}
 local call = redis.call
 local clock = call('TIME')
 local now = clock[1] * 1000000 + clock[2]
@@ -18,7 +18,8 @@ for i = 2, ARGV[2] + 1 do
   if type(value) == 'table' and string.find(value.err, 'WRONGTYPE') then value = value.err end
   if type(value) == 'table' then return value end
   local first = call('ZRANGE', queue, 0, 0, 'WITHSCORES')[2]
-  local facts = {value, call('PTTL', owner), 0, 0, 0}
+  local function note(name) return ARGV[3] == '1' and noted(owner, name, now) or '' end
+  local facts = {value, call('PTTL', owner), 0, 0, 0, ''}
   if first then
     facts[4] = call('ZCARD', queue)
     facts[5] = math.max(0, now - first)
@@ -34,7 +35,10 @@ for i = 2, ARGV[2] + 1 do
     for j = 1, #sharing, 2 do
       facts[#facts + 1] = sharing[j]
       facts[#facts + 1] = sharing[j + 1] - millis
+      facts[#facts + 1] = note(sharing[j])
     end
+  elseif value ~= '' then
+    facts[6] = note(value)
   end
   reply[#reply + 1] = facts
 end

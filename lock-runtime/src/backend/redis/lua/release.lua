@@ -4,11 +4,13 @@
 -- nor this call again finds it.
 --
 -- ARGV[1] name  [2] member, or ''  [3] the cooldown in ms, at least
---         one; what says nothing at the end is left out
+--         one, or ''  [4] 1 to forget the note of the grant; what says nothing at the end is left
+--         out
 -- reply   name, behind a '-' where the lock was not ours
 local name, member, cooldown = ARGV[1], ARGV[2] or '', tonumber(ARGV[3])
 -- With less, or with nan, the lock would get no ttl.
 if cooldown and not (cooldown >= 1) then cooldown = nil end
+if ARGV[4] then redis.pcall('DEL', OWNER .. ':n:' .. string.sub(name, 1, 32)) end
 local waited = member ~= '' and redis.call('ZREM', QUEUE, member) == 1
 if waited then tidy() end
 

@@ -1,8 +1,9 @@
 -- Who holds the lock, how many wait for it, and who they are. Those whose connections
 -- are silent do not count, unless they are too far behind to be looked at. Writes nothing.
 --
--- reply   {waiters, the queue, then for each holder: name, ms left of its lease}; the queue
---         has for each waiter: kind, name, us of its wait
+-- ARGV[1] 1 to read notes
+-- reply   {waiters, the queue, then for each holder: name, ms left of its lease, its note as in
+--          noted.lua}; the queue has for each waiter: kind, name, us of its wait
 local function queue()
   local count, now, silent, queue = redis.call('ZCARD', QUEUE), time(), {}, {}
   local members = redis.call('ZRANGE', QUEUE, 0, MOST - 1, 'WITHSCORES')
@@ -21,19 +22,23 @@ local function queue()
   return count, queue
 end
 
-local reply = {queue()}
+local reply, now = {queue()}, time()
+local function add(name, left)
+  reply[#reply + 1] = name
+  reply[#reply + 1] = left
+  reply[#reply + 1] = ARGV[1] == '1' and noted(OWNER, name, now) or ''
+end
+
 local owner = redis.call('GET', OWNER)
 if shared(owner) then
-  local now = millis()
+  local millis = math.ceil(now / 1000)
   local holders = redis.call('ZRANGE', HOLDERS, 0, -1, 'WITHSCORES')
   for i = 1, #holders, 2 do
-    if tonumber(holders[i + 1]) > now then
-      reply[#reply + 1] = holders[i]
-      reply[#reply + 1] = holders[i + 1] - now
+    if tonumber(holders[i + 1]) > millis then
+      add(holders[i], holders[i + 1] - millis)
     end
   end
 elseif owner then
-  reply[#reply + 1] = owner
-  reply[#reply + 1] = redis.call('PTTL', OWNER)
+  add(owner, redis.call('PTTL', OWNER))
 end
 return reply

@@ -7,7 +7,7 @@ use super::call::{Call, Sent};
 use super::names::{KeyNames, Text, Together};
 use super::reply::{Reply, text};
 use super::scripts::{self, Script};
-use crate::backend::queue::protocol::call::{Bearer, Company, mark, millis};
+use crate::backend::queue::protocol::call::{Bearer, Company, Note, mark, millis};
 use crate::backend::queue::protocol::trouble::Trouble;
 use crate::types::kind::Kind;
 
@@ -17,7 +17,7 @@ const MOST: usize = 64;
 /// The operation of a call in a batch.
 enum What {
     Acquire(Company, Option<u64>),
-    Renew,
+    Renew(Option<Note>),
     Release,
     Leave,
 }
@@ -28,7 +28,7 @@ pub(crate) fn next(calls: &[Sent], together: Together) -> &[Sent] {
     let key = calls.first().and_then(|it| it.call.key());
     let joins = |it: &&Sent| match (common_form(&it.call), together) {
         // A renewal is served also where the other keys cannot be.
-        (None, _) | (Some((What::Renew, _)), Together::OfOneLock) => false,
+        (None, _) | (Some((What::Renew(_), _)), Together::OfOneLock) => false,
         (Some(_), Together::OfOneLock) => !it.route.asking && it.call.key() == key,
         (Some(_), Together::All | Together::None) => true,
     };
@@ -51,9 +51,12 @@ fn common_form(call: &Call) -> Option<(What, &Bearer)> {
             position,
             company,
         } if bearer.terms.simply_waits() => (What::Acquire(*company, *position), bearer),
-        Call::Renew(bearer) => (What::Renew, bearer),
+        Call::Renew { bearer, note } => (What::Renew(*note), bearer),
         Call::Release {
-            bearer, cooldown, ..
+            bearer,
+            cooldown,
+            noted: false,
+            ..
         } if cooldown.is_zero() => (What::Release, bearer),
         Call::Leave(bearer) => (What::Leave, bearer),
         _ => return None,
@@ -129,7 +132,11 @@ fn encode(calls: &[Sent], names: &KeyNames, by_text: bool) -> Cmd {
             What::Acquire(company, Some(position)) => {
                 cmd.arg(Text(format_args!("{}{ttl}@{position}", mark(company))))
             }
-            What::Renew => cmd.arg(Text(format_args!("={ttl}"))),
+            What::Renew(None) => cmd.arg(Text(format_args!("={ttl}"))),
+            What::Renew(Some(Note { fence, held })) => {
+                let held = held.as_micros();
+                cmd.arg(Text(format_args!("={ttl} {fence} {held}")))
+            }
             What::Release => cmd.arg(""),
             What::Leave => cmd.arg(Text(format_args!("<{ttl}"))),
         };
@@ -205,6 +212,10 @@ mod tests {
         Sent::new(call, Moment::from_nanos(1))
     }
 
+    fn renew(bearer: Bearer) -> Call {
+        Call::Renew { bearer, note: None }
+    }
+
     fn leave(bearer: Bearer) -> Sent {
         Sent::new(Call::Leave(bearer), Moment::from_nanos(1))
     }
@@ -240,8 +251,7 @@ mod tests {
 
     #[test]
     fn where_keys_are_declared_those_of_one_lock_go_together_and_renewals_alone() {
-        let renewal =
-            |number| Sent::new(Call::Renew(bearer(number, |_| {})), Moment::from_nanos(1));
+        let renewal = |number| Sent::new(renew(bearer(number, |_| {})), Moment::from_nanos(1));
         let asking = Sent {
             route: Route {
                 asking: true,

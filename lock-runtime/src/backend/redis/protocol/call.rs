@@ -1,5 +1,7 @@
 //! Calls as commands.
 
+use std::time::Duration;
+
 use redis::Cmd;
 
 use super::inspection::{Fact, Inspect, publish};
@@ -27,7 +29,7 @@ impl Call {
             Self::Ask(_) => &scripts::ASK,
             Self::Leave(_) | Self::Release { .. } | Self::Disown(_) => &scripts::RELEASE,
             // Redis need not know who of a chain holds the lock.
-            Self::Renew(_) | Self::Shorten { .. } | Self::Pass { .. } => &scripts::RENEW,
+            Self::Renew { .. } | Self::Shorten { .. } | Self::Pass { .. } => &scripts::RENEW,
             Self::Raise { .. } => &scripts::RAISE,
             Self::Step(Inspect::Status(_)) => &scripts::STATUS,
             Self::Step(Inspect::Overview(_)) => &scripts::OVERVIEW,
@@ -55,7 +57,7 @@ impl Call {
     pub(crate) fn may_win(&self) -> bool {
         matches!(
             self,
-            Self::Acquire { .. } | Self::Ask(_) | Self::Renew(_) | Self::Raise { .. }
+            Self::Acquire { .. } | Self::Ask(_) | Self::Renew { .. } | Self::Raise { .. }
         )
     }
 
@@ -84,30 +86,33 @@ impl Call {
     /// Whether it needs no other key of the lock: it is served then also while the keys
     /// of the lock are on their way from one node to another.
     pub(crate) fn needs_owner_alone(&self) -> bool {
-        let (Self::Renew(bearer) | Self::Shorten { bearer, .. }) = self else {
+        let (Self::Renew { bearer, .. } | Self::Shorten { bearer, .. }) = self else {
             return false;
         };
         bearer.terms.kind == Kind::Exclusive
     }
 
+    /// What is common to all that set the end of a lease.
+    fn renewal(&self, bearer: &Bearer, ttl: Duration, names: &KeyNames, by_text: bool) -> Cmd {
+        let key = &bearer.terms.key;
+        let mut cmd = if names.is_declared() && self.needs_owner_alone() {
+            let mut cmd = scripts::RENEW.call(by_text);
+            cmd.arg("1");
+            names.owner(&mut cmd, key);
+            cmd
+        } else {
+            names.call(&scripts::RENEW, key, by_text)
+        };
+        cmd.arg(&*bearer.name)
+            // None at all would be refused.
+            .arg(millis(ttl).max(1))
+            .arg(Text(KindCode(bearer.terms.kind)));
+        cmd
+    }
+
     fn encode_for(&self, names: &KeyNames, by_text: bool) -> Cmd {
         let script = |script: &'static Script, key| names.call(script, key, by_text);
-        let renew = |bearer: &Bearer, ttl| {
-            let key = &bearer.terms.key;
-            let mut cmd = if names.is_declared() && self.needs_owner_alone() {
-                let mut cmd = scripts::RENEW.call(by_text);
-                cmd.arg("1");
-                names.owner(&mut cmd, key);
-                cmd
-            } else {
-                names.call(&scripts::RENEW, key, by_text)
-            };
-            cmd.arg(&*bearer.name)
-                // None at all would be refused.
-                .arg(millis(ttl).max(1))
-                .arg(Text(KindCode(bearer.terms.kind)));
-            cmd
-        };
+        let renew = |bearer: &Bearer, ttl| self.renewal(bearer, ttl, names, by_text);
         match self {
             Self::Acquire { bearer, .. } if bearer.terms.adopts.is_some() => {
                 let mut cmd = script(&scripts::ADOPT, &bearer.terms.key);
@@ -138,12 +143,18 @@ impl Call {
                 cmd
             }
             Self::Release {
-                bearer, cooldown, ..
+                bearer,
+                cooldown,
+                noted,
+                ..
             } => {
                 let mut cmd = script(&scripts::RELEASE, &bearer.terms.key);
                 cmd.arg(&*bearer.name);
-                if !cooldown.is_zero() {
-                    cmd.arg("").arg(millis(*cooldown));
+                match (cooldown.is_zero(), *noted && names.layout.has_notes()) {
+                    (true, false) => {}
+                    (true, true) => drop(cmd.arg("").arg("").arg("1")),
+                    (false, false) => drop(cmd.arg("").arg(millis(*cooldown))),
+                    (false, true) => drop(cmd.arg("").arg(millis(*cooldown)).arg("1")),
                 }
                 cmd
             }
@@ -163,7 +174,14 @@ impl Call {
                 cmd.arg(&*grant.name);
                 cmd
             }
-            Self::Renew(bearer) | Self::Pass { bearer, .. } => renew(bearer, bearer.terms.ttl),
+            Self::Renew { bearer, note } => {
+                let mut cmd = renew(bearer, bearer.terms.ttl);
+                if let Some(note) = note.filter(|_| names.layout.has_notes()) {
+                    cmd.arg(note.fence).arg(Text(note.held.as_micros()));
+                }
+                cmd
+            }
+            Self::Pass { bearer, .. } => renew(bearer, bearer.terms.ttl),
             Self::Shorten { bearer, left } => renew(bearer, *left),
             Self::Raise { bearer, fence } => {
                 let terms = &bearer.terms;

@@ -101,7 +101,11 @@ impl Step for Inspect {
 impl Inspect {
     pub(super) fn encode(&self, names: &KeyNames, by_text: bool) -> Cmd {
         match self {
-            Self::Status(key) => names.call(&scripts::STATUS, key, by_text),
+            Self::Status(key) => {
+                let mut cmd = names.call(&scripts::STATUS, key, by_text);
+                cmd.arg(u8::from(names.layout.has_notes()));
+                cmd
+            }
             Self::Log(key) => names.call(&scripts::LOG, key, by_text),
             Self::ForceRelease(key) => {
                 let mut cmd = names.call(&scripts::FORCE, key, by_text);
@@ -134,7 +138,9 @@ impl Inspect {
                         names.owner(&mut cmd, key);
                     }
                 }
-                cmd.arg(MOST_HOLDERS).arg(keys.len());
+                cmd.arg(MOST_HOLDERS)
+                    .arg(keys.len())
+                    .arg(u8::from(names.layout.has_notes()));
                 cmd
             }
             Self::Fact(fact) => fact.encode(names, by_text),

@@ -46,6 +46,12 @@ impl Layout {
         matches!(self, Self::Shared | Self::Plain)
     }
 
+    /// Whether renewals note the grants of their holders. Where every key is declared, renewals go
+    /// with the owner alone.
+    pub(crate) fn has_notes(self) -> bool {
+        matches!(self, Self::Shared | Self::Plain)
+    }
+
     /// Its form of a script.
     fn script(self, script: &'static Script) -> &'static Script {
         match self {

@@ -35,7 +35,7 @@ impl Call {
             (Self::Ask(bearers), Value::Array(items)) => asked(items, bearers),
             (
                 Self::Leave(bearer)
-                | Self::Renew(bearer)
+                | Self::Renew { bearer, .. }
                 | Self::Pass { bearer, .. }
                 | Self::Raise { bearer, .. }
                 | Self::Release { bearer, .. }

@@ -202,7 +202,7 @@ fn the_first_ones_answer_does_not_change_the_position_of_the_next() {
     crowd.peer.now = crowd.peer.now.after(Duration::from_secs(2));
     crowd.hand_over(FENCE, 1..=2);
     let first = crowd.peer.call();
-    assert!(matches!(first.call, Call::Renew(_)), "{first:?}");
+    assert!(matches!(first.call, Call::Renew { .. }), "{first:?}");
     crowd.submit(Request::Abandon, 1);
     let renew = crowd.peer.call();
     for (sent, position) in calls.into_iter().zip(1..) {

@@ -62,7 +62,7 @@ fn a_renewal_under_an_old_token_does_not_make_a_later_one_long() {
     crowd.peer.now = crowd.peer.now.after(Duration::from_secs(2));
     crowd.hand_over(FENCE, [1]);
     let confirm = crowd.calls().remove(0);
-    assert!(matches!(confirm.call, Call::Renew(_)), "{confirm:?}");
+    assert!(matches!(confirm.call, Call::Renew { .. }), "{confirm:?}");
     let (now, revoked) = (crowd.peer.now, Message::Revoked(crowd.tokens[&1]));
     crowd.peer.queue.heard(now, revoked);
     let again = crowd.peer.call();
@@ -77,13 +77,15 @@ fn a_renewal_under_an_old_token_does_not_make_a_later_one_long() {
     crowd.peer.now = crowd.peer.now.after(Duration::from_secs(2));
     crowd.submit(Request::Abandon, 1);
     let renew = crowd.peer.call();
-    assert!(matches!(&renew.call, Call::Renew(it) if it.terms.ttl == Duration::from_secs(3)));
+    assert!(
+        matches!(&renew.call, Call::Renew { bearer: it, .. } if it.terms.ttl == Duration::from_secs(3))
+    );
 }
 
 /// The connection breaks before a brief renewal is answered, which may arrive after all that follows.
 fn lose_a_brief_renewal(crowd: &mut Crowd) {
     let brief = crowd.peer.call();
-    assert!(matches!(&brief.call, Call::Renew(it) if it.terms.ttl < TTL));
+    assert!(matches!(&brief.call, Call::Renew { bearer: it, .. } if it.terms.ttl < TTL));
     crowd.peer.lose_connection(vec![brief]);
     crowd.outcomes();
     crowd.peer.queue.connected(crowd.peer.now);
@@ -100,7 +102,7 @@ fn a_renewal_counts_briefly_where_a_brief_one_may_still_arrive() {
     crowd.calls();
     crowd.submit(Request::Renew, 2);
     let long = crowd.peer.call();
-    assert!(matches!(&long.call, Call::Renew(it) if it.terms.ttl == TTL));
+    assert!(matches!(&long.call, Call::Renew { bearer: it, .. } if it.terms.ttl == TTL));
     crowd.peer.reply(long, Reply::Ours(true));
     let renewed = crowd.outcomes();
     let [Outcome::Renewed { ttl, .. }] = renewed[..] else {

@@ -50,7 +50,7 @@ fn nobody_enters_before_the_server_knows() {
 fn what_is_kept_from_the_next_is_renewed_and_asked_for_again() {
     let mut crowd = Crowd::passing(2);
     let mut calls = crowd.refused();
-    assert!(matches!(calls[0].call, Call::Renew(_)), "{calls:?}");
+    assert!(matches!(calls[0].call, Call::Renew { .. }), "{calls:?}");
     let (pass, renewal) = (calls.pop(), calls.remove(0));
     crowd.peer.reply(renewal, Reply::Ours(true));
     assert!(crowd.granted().is_empty(), "the server does not know yet");
@@ -108,7 +108,7 @@ fn one_that_gives_up_before_the_server_knows_hands_the_lock_over() {
         let given_up = crowd.pass(FENCE + 1);
         crowd.submit(Request::Abandon, 2);
         let renewal = crowd.peer.call();
-        assert!(matches!(renewal.call, Call::Renew(_)), "{renewal:?}");
+        assert!(matches!(renewal.call, Call::Renew { .. }), "{renewal:?}");
         let mut given_up = Some(given_up);
         if !answered_late {
             let given_up = given_up.take().expect("it is answered once");

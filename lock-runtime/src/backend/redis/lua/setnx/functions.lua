@@ -3,7 +3,7 @@
 -- note beside the lock says whether the holder is one of ours; its ttl is the lease.
 --
 -- KEYS[1] lock: a string, when the time of its holder ends
--- KEYS[2] note: a hash about a holder of ours: name; value, as it wrote it; and taken,
+-- KEYS[2] note: a hash about a holder of ours: name; value, as it wrote it; fence; and taken,
 --         when it took over an expired lock, until that is confirmed
 --
 -- The last two of ARGV: how times are written (ms, s or float), and how many ms lie
@@ -61,17 +61,28 @@ local function is_held_by(name, value, note)
   return note.name == name and value and (value == note.value or note.taken)
 end
 
-local function hold(name, ttl, taken)
+local function hold(name, ttl, taken, fence)
   local now = time()
   local value = written(now + ttl)
   redis.call('SET', LOCK, value, 'PX', string.format('%.0f', ttl + LINGER))
-  redis.call('HSET', NOTE, 'name', name, 'value', value)
+  if fence then
+    redis.call('HSET', NOTE, 'name', name, 'value', value, 'fence', fence)
+  else
+    redis.call('HSET', NOTE, 'name', name, 'value', value)
+  end
   if taken then
     redis.call('HSET', NOTE, 'taken', string.format('%.0f', now))
   else
     redis.call('HDEL', NOTE, 'taken')
   end
   redis.call('PEXPIRE', NOTE, ttl)
+end
+
+-- Holds the lock from now on, under the fence that is returned.
+local function grant(name, ttl, taken)
+  local granted = fence()
+  hold(name, ttl, taken, granted)
+  return granted
 end
 
 -- Takes the lock if it is free. Returns the fence of a grant, or nothing, how many ms
@@ -82,19 +93,15 @@ local function enter(name, ttl, waits)
   if is_held_by(name, value, note) then
     local wait = note.taken and waits and note.taken + CONFIRM - time() or 0
     if wait > 0 then return nil, wait, '' end
-    hold(name, ttl)
-    return fence()
+    return grant(name, ttl)
   end
   if note.name then return nil, redis.call('PTTL', NOTE), note.name end
-  if not value then
-    hold(name, ttl)
-    return fence()
-  end
+  if not value then return grant(name, ttl) end
   local over = ends(value)
   if not over then return nil, nil, value end
   local left = over - time()
   if left >= 0 then return nil, left, value end
+  if not waits then return grant(name, ttl, true) end
   hold(name, ttl, true)
-  if waits then return nil, CONFIRM, '' end
-  return fence()
+  return nil, CONFIRM, ''
 end
