@@ -22,17 +22,17 @@ macro_rules! on_every_store {
         }
         $crate::tests_of_store! {
             ($) on_redis, starts: async { Some($crate::RedisServer::start().await) },
-            can: [read permits several_keys min_hold list force_release ask history fencing fair max_waiters tickets],
+            can: [read permits several_keys min_hold list force_release ask history fencing fair max_waiters tickets answers],
             $($tests)*
         }
         $crate::tests_of_store! {
             ($) on_sentinel, starts: async { Some($crate::SharedSentinels::join().await) },
-            can: [read permits several_keys min_hold list force_release ask history fencing fair max_waiters tickets],
+            can: [read permits several_keys min_hold list force_release ask history fencing fair max_waiters tickets answers],
             $($tests)*
         }
         $crate::tests_of_store! {
             ($) on_cluster, starts: async { Some($crate::SharedCluster::join().await) },
-            can: [read permits several_keys min_hold list force_release ask history fencing fair max_waiters tickets],
+            can: [read permits several_keys min_hold list force_release ask history fencing fair max_waiters tickets answers],
             $($tests)*
         }
         $crate::tests_of_store! {
@@ -57,12 +57,12 @@ macro_rules! on_every_store {
         }
         $crate::tests_of_store! {
             ($) on_redlock, starts: async { Some($crate::RedlockFleet::start().await) },
-            can: [read several_keys min_hold list force_release ask fencing],
+            can: [read several_keys min_hold list force_release ask fencing answers],
             $($tests)*
         }
         $crate::tests_of_store! {
             ($) on_setnx, starts: async { Some($crate::SetnxServer::start().await) },
-            can: [several_keys force_release],
+            can: [several_keys force_release answers],
             $($tests)*
         }
     };

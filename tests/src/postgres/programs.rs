@@ -34,7 +34,7 @@ static PGBOUNCER: LazyLock<Option<Vec<OsString>>> = LazyLock::new(|| {
     let known = [fetched, "/usr/sbin".into()].into_iter();
     known
         .chain(on_path())
-        .find_map(|folder| runnable(&folder.join("pgbouncer")))
+        .find_map(|folder| runnable(&folder.join("pgbouncer"), "KILL"))
 });
 
 /// The programs of the machine; without them, a notice says that `test` is skipped.
@@ -67,7 +67,7 @@ impl Programs {
         if !NEEDED.iter().all(|program| folder.join(program).exists()) {
             return None;
         }
-        let mut prefix = runnable(&folder.join("postgres"))?;
+        let mut prefix = runnable(&folder.join("postgres"), "QUIT")?;
         prefix.pop();
         Some(Self { folder, prefix })
     }
@@ -153,12 +153,12 @@ fn on_path() -> impl Iterator<Item = PathBuf> {
 }
 
 /// The words that run a program as the user of the servers, if it runs here.
-fn runnable(program: &Path) -> Option<Vec<OsString>> {
+fn runnable(program: &Path, end: &str) -> Option<Vec<OsString>> {
     if !program.exists() {
         return None;
     }
     let libraries = libraries();
-    users().into_iter().find_map(|mut words| {
+    users(end).into_iter().find_map(|mut words| {
         words.extend(libraries.iter().cloned());
         words.push(program.into());
         let status = Command::new(&words[0])
@@ -171,11 +171,11 @@ fn runnable(program: &Path) -> Option<Vec<OsString>> {
     })
 }
 
-/// The words by which a program becomes one of the servers' user, if it is not ours. A server that outlives us shuts down
-/// at once, and leaves no shared memory.
-fn users() -> Vec<Vec<OsString>> {
+/// The words by which a program becomes one of the servers' user, if it is not ours, and gets this signal when we end.
+/// PostgreSQL shuts down at once by QUIT, and leaves no shared memory; PgBouncer ignores it.
+fn users(end: &str) -> Vec<Vec<OsString>> {
     let setpriv = |user: &str| {
-        let words = format!("setpriv {user} --pdeathsig QUIT --");
+        let words = format!("setpriv {user} --pdeathsig {end} --");
         words.split_whitespace().map(OsString::from).collect()
     };
     if is_root() {

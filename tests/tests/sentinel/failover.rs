@@ -27,10 +27,8 @@ async fn a_holder_keeps_its_lock() {
     // Longer than the lease that it had before.
     let work = guard.hold(tokio::time::sleep(ttl + ttl / 4));
     within(LONG, work).await.expect("it is renewed there");
-    assert_eq!(
-        master(&fleet).await.keys(&format!("*{key}*")).await.len(),
-        1
-    );
+    let owner = format!("lock:{{{key}}}");
+    assert_eq!(master(&fleet).await.keys(&owner).await, [owner]);
     release(guard).await;
 }
 
