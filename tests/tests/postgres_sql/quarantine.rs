@@ -9,7 +9,7 @@ use tokio::time::sleep;
 
 use crate::{
     install,
-    peer::{Peer, Wanted},
+    peer::{Peer, Wanted, uuid},
 };
 
 const LOCK: &str = "lock:{a}";
@@ -66,10 +66,14 @@ async fn nothing_is_granted_after_a_crash_until_forgotten_leases_have_ended() {
     // What is held may be renewed and released, and is handed to nobody.
     assert!(peer.renew(LOCK, 1, 60_000).await);
     assert!(peer.release_with(LOCK, 1, 0, false, LONGEST).await);
-    assert_eq!(
-        peer.column(LOCK, "token IS NULL AND waiters = 1").await,
-        "t"
+    let is_handed_to_nobody = "token IS NULL AND waiters = 1";
+    assert_eq!(peer.column(LOCK, is_handed_to_nobody).await, "t");
+    let (token, session) = (uuid(5), uuid(peer.session));
+    let full = format!(
+        "acquire_unless_full('{LOCK}', {token}, 'shop', 'x', 60000, {session}, false, NULL, {LONGEST}, true, 1)"
     );
+    assert_eq!(peer.call(&full).await[0][0].as_deref(), Some("quarantined"));
+    assert_eq!(peer.column(LOCK, is_handed_to_nobody).await, "t");
     let left = peer.call(&format!("quarantined({LONGEST})")).await[0][0]
         .clone()
         .unwrap();

@@ -7,7 +7,7 @@ DECLARE
   l lock := take(acquire_unless_full.name, make => true);
   gone uuid;
 BEGIN
-  IF l.waiters >= most THEN
+  IF l.waiters >= most AND quarantine_left(longest) = 0 THEN
     -- Those that may enter do, and those that are gone do not count.
     l := serve(l, acquire_unless_full.session);
     FOR gone IN
