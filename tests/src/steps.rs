@@ -44,7 +44,7 @@ pub async fn queued(locks: &LockManager, request: LockRequest) -> Acquire {
     let mut waiter = request.acquire();
     assert!(poll_once(&mut waiter).await.is_pending());
     settled(locks).await;
-    // In a cluster, the two locks may belong to different nodes. This asks all of them.
+    // In a cluster, the two locks may belong to different nodes. A health check asks all of them.
     within(TIME_LIMIT, locks.health()).await;
     waiter
 }

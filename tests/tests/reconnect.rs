@@ -79,7 +79,7 @@ async fn a_counter_that_was_set_back_is_raised_by_the_next_connection() {
 #[tokio::test]
 async fn every_connection_is_killed_again_and_again() {
     let server = RedisServer::start().await;
-    // No call may be answered for seconds.
+    // It may take seconds until a call is answered.
     let config = LockConfig::new(server.url()).expect("a valid URL");
     let config = config.unavailable_wait_forever();
     let other = connect(config.clone()).await;
@@ -89,7 +89,7 @@ async fn every_connection_is_killed_again_and_again() {
     let waiter = queue(&server, &other, &key, TTL, 1).await;
     let end = || Instant::now() + held.remaining();
     let granted_until = end();
-    // Two renewals lie behind it.
+    // Until the lease has been renewed twice.
     while end() < granted_until + TTL {
         server.kill_all_clients().await;
         eventually(SOON, async || server.listeners().await == 3).await;

@@ -113,7 +113,7 @@ impl PostgresPeer {
         .await
     }
 
-    /// Sends statements in one write, and goes when the first one is answered.
+    /// Sends statements in one write, and disconnects when the first one is answered.
     pub async fn leave_after_one_of(mut self, statements: &[&str]) {
         let query = |sql: &&str| [b"Q", &packet(&[sql.as_bytes(), &[0]].concat())[..]].concat();
         let queries: Vec<_> = statements.iter().flat_map(query).collect();

@@ -28,8 +28,8 @@ mod standbys;
 mod used_up;
 mod wraparound;
 
-/// What a client sent before it stopped is carried out in this time: a question on its way takes a grant for the full
-/// ttl. Nothing announces that.
+/// The calls that a client sent before it stopped are carried out within this time. One of them may take a grant for its
+/// full ttl, and nothing announces that it was carried out.
 const CARRIED_OUT: Duration = Duration::from_secs(1);
 
 /// The server of a test; `None`, with a notice, where it cannot be had.

@@ -114,7 +114,7 @@ async fn waiters_that_are_killed_cost_three_seconds_in_all() {
     release(next.unwrap()).await;
 }
 
-/// `PgBouncer` may hand on the connection of a client that is gone with an answer on its way.
+/// `PgBouncer` may give the connection of a client that has disconnected to the next one before all answers are in.
 // Section: guarantees.md#one-holder-at-a-time
 #[tokio::test]
 async fn the_answer_to_a_client_that_is_gone_grants_nothing() {

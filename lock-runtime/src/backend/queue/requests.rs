@@ -62,10 +62,12 @@ impl<S: Step> Queue<S> {
     }
 
     pub(super) fn renew(&mut self, now: Moment, id: LeaseId) {
+        // A server that has to know who of a chain has the lock needs no note of it.
+        let noted = !self.passes;
         let Some(claim) = self.claims.get_mut(&id).filter(|it| it.is_held()) else {
             return;
         };
-        claim.noted = true;
+        claim.noted = noted;
         let bearer = claim.bearer.clone();
         match &self.down {
             None => self.send_renewal(now, bearer),

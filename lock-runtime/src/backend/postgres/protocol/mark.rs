@@ -1,7 +1,7 @@
 //! The mark of a call, with which each row of its answer has to end.
 //!
-//! `PgBouncer` 1.18 looks at the first answer only: if a client goes that has sent more calls, the next client of
-//! that connection gets their answers, which could pass for its own grants.
+//! If a client disconnects from `PgBouncer` 1.18 between the answers to several calls, the next client of that
+//! connection gets the other answers, which could pass for its own grants.
 
 use std::io;
 

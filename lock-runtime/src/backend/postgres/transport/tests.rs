@@ -194,7 +194,7 @@ async fn nothing_is_kept_on_a_connection_behind_a_pooler() {
     assert_eq!(seen[seen.len() - 2..], ["PBES A", "PBES A"]);
 }
 
-/// A pooler whose client goes may leave the answers to its other calls to the next client.
+/// When a client disconnects, a pooler may give the answers to its other calls to the next client.
 #[tokio::test]
 async fn behind_a_pooler_one_call_is_in_flight() {
     let server = Pretender::start(|text| match text {
