@@ -30,6 +30,7 @@ check: setup ## Runs what a change must pass beside the tests: lints, dependenci
 	$(call timed,features,$(MAKE) --no-print-directory features)
 	$(call timed,deny,$(MAKE) --no-print-directory deny)
 	$(call timed,spec,$(MAKE) --no-print-directory spec SHORT=1)
+	$(call timed,loom,$(MAKE) --no-print-directory loom SHORT=1)
 	$(call timed,torture,$(MAKE) --no-print-directory torture QUICK=1)
 
 .PHONY: setup
@@ -102,12 +103,12 @@ lint: ## Checks format, lints, documents and the direction of imports
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets --all-features -- -D warnings
 	cargo run -q -p tests --bin floors -- lock-macros/src 'errors.rs < parse < validate < expand | fallback.rs < lib.rs < snapshots.rs'
-	cargo run -q -p tests --bin floors -- lock-runtime/src 'base < types < telemetry < backend | held < driver < api | simulation < lib.rs'
+	cargo run -q -p tests --bin floors -- lock-runtime/src 'base < types < telemetry < backend | held < driver < api | simulation | fuzzing.rs < lib.rs'
 	cargo run -q -p tests --bin floors -- lock-runtime/src/backend/queue 'protocol < chains | pace.rs < chains.rs | claim.rs | quarantine.rs | replicas.rs | reports.rs | waiters.rs < mod.rs < connection.rs | hand_over.rs | messages.rs | order.rs | replies.rs | requests.rs | stages.rs < tests.rs < tests'
-	cargo run -q -p tests --bin floors -- lock-runtime/src/backend/redis 'lua < protocol < address.rs | findings.rs | opening.rs < sentinel < inspect | transport < connected.rs < mod.rs < queries.rs | cluster | redlock < target.rs'
-	cargo run -q -p tests --bin floors -- lock-runtime/src/backend/postgres 'address.rs | protocol | sql | upkeep.rs < steps.rs | transport < batch.rs | findings.rs < functions.rs | replies.rs < connection.rs | inspect < mod.rs < queries.rs | target.rs'
-	cargo run -q -p tests --bin floors -- lock-runtime/src/backend/etcd 'address.rs | protocol < queue < transport < findings.rs < diagnosis.rs | inspect.rs < mod.rs'
-	cargo run -q -p tests --bin floors -- lock-runtime/src/backend/zookeeper 'address.rs | protocol < call.rs | session.rs < queue | transport < findings.rs < inspect.rs < diagnosis.rs < mod.rs < queries.rs'
+	cargo run -q -p tests --bin floors -- lock-runtime/src/backend/redis 'lua < protocol < address.rs | findings.rs | opening.rs < sentinel < inspect | transport < connected.rs < mod.rs < queries.rs | cluster | redlock < target.rs | fuzzing.rs'
+	cargo run -q -p tests --bin floors -- lock-runtime/src/backend/postgres 'address.rs | protocol | sql | upkeep.rs < steps.rs | transport < batch.rs | findings.rs < functions.rs | replies.rs < connection.rs | inspect < mod.rs < queries.rs | target.rs | fuzzing.rs'
+	cargo run -q -p tests --bin floors -- lock-runtime/src/backend/etcd 'address.rs | protocol < queue < transport < findings.rs < diagnosis.rs | inspect.rs | fuzzing.rs < mod.rs'
+	cargo run -q -p tests --bin floors -- lock-runtime/src/backend/zookeeper 'address.rs | protocol < call.rs | session.rs < queue | transport < findings.rs < inspect.rs < diagnosis.rs < mod.rs < queries.rs | fuzzing.rs'
 	RUSTDOCFLAGS='-D warnings' cargo doc --workspace --all-features --no-deps
 
 # With fewer features some functions have nothing to await or to look at.
@@ -124,8 +125,7 @@ features: ## Lints the runtime with fewer features
 
 .PHONY: run
 run: setup ## Runs the tests alone (REDIS_SERVER=valkey-server or a path: on another server)
-	$(call timed,tests,$(CARGO_TEST) --workspace -- $(OTHER_STORES:%=--skip %))
-	$(call timed,semantics,$(CARGO_TEST) --workspace --test semantics -- $(OTHER_STORES))
+	$(call timed,tests,RUST_TEST_THREADS=$(TEST_THREADS) WHOLE=semantics tests/run $(OTHER_STORES:%=--skip %))
 
 # A table of tests has a row for each store. The same code serves most of what they share, and each has tests of its own.
 OTHER_STORES := on_sentinel:: on_zookeeper:: on_etcd:: on_postgres:: on_pgbouncer:: on_redlock:: on_setnx::
@@ -203,6 +203,19 @@ torture: setup ## Breaks things for a minute a profile (QUICK=1: 10 s; STORE=red
 	cargo run $(TORTURE) -- $(if $(QUICK),--quick) \
 	    $(if $(NETWORK),--network $(NETWORK)) $(if $(STORE),--store $(STORE)) $(PROFILE)
 
+TORTURE_PEERS := -q -p tests --bin torture_peers
+.PHONY: torture-peers
+torture-peers: setup ## Breaks the same things under locks of other libraries for a minute each (SECONDS_EACH=N)
+	cargo build $(TORTURE_PEERS)
+	cargo run $(TORTURE_PEERS) -- $(SECONDS_EACH)
+
+# The rounds are noted in target/soak, so that an interrupted soak goes on, as long as the runtime does not change.
+.PHONY: soak
+soak: setup ## Tortures until 1,000,000 grants were checked (STORE=etcd, …, all; GRANTS=N; QUICK=1) and fills in docs/tested.md
+	cargo build $(TORTURE)
+	cargo run $(TORTURE) -- --grants $(or $(GRANTS),1000000) $(if $(QUICK),--seconds 10) \
+	    $(if $(NETWORK),--network $(NETWORK)) $(if $(STORE),--store $(STORE)) $(PROFILE)
+
 .PHONY: torture-zookeeper
 torture-zookeeper: setup ## Breaks servers of a ZooKeeper ensemble 50 times in each way (ROUNDS)
 	LOCK_ROUNDS=$(or $(ROUNDS),50) cargo test -q -p tests --test zookeeper ensemble -- --nocapture
@@ -235,6 +248,10 @@ spec: ## Searches models of the protocols to the end in ten minutes, and finds p
 	cargo build -q -p spec
 	cargo run -q -p spec -- $(if $(SHORT),--short)
 	$(if $(SHORT),,cargo test -q -p spec --test planted -- --include-ignored --nocapture --test-threads 1)
+
+.PHONY: loom
+loom: ## Tries the interleavings of two callers and the driver's thread (SHORT=1: with fewer interruptions, in seconds)
+	$(if $(SHORT),,LOOM_MAX_PREEMPTIONS=$(or $(PREEMPTIONS),4)) cargo test -q -p spec --test interleavings
 
 .PHONY: simulate
 simulate: ## Runs the protocol against a model of the server with 100,000 seeds (SEEDS=FROM..TO)
@@ -277,7 +294,7 @@ pictures: setup ## Draws the pictures of docs/lockctl.md anew, and prints what l
 	lockctl/pictures/run
 
 .PHONY: fuzz
-fuzz: ## Feeds random input to the attribute's parsers for a minute each (FUZZ_SECONDS)
+fuzz: ## Feeds random input to what reads users, operators and servers, for a minute each (FUZZ_SECONDS)
 	fuzz/run
 
 .PHONY: cost

@@ -1,7 +1,7 @@
-//! Three candidates, and one of them leads.
+//! Three candidates, one of which leads, and an operator who sees which one.
 //!
-//! Look at `lead`: it waits for the lock for as long as it takes, and ends when the lock is lost, whatever it does then.
-//! Here an operator revokes the lock; the next waiter leads on, with a larger fencing token.
+//! Look at `stand`: a candidate waits for as long as it takes, and stops when it leads no more, whatever it does then.
+//! Here the operator revokes each leader that it sees; the next candidate leads, with a larger fencing token.
 //!
 //! ```text
 //! cargo run -p recipes --example leader
@@ -11,25 +11,33 @@
 use std::future::pending;
 use std::time::Duration;
 
-use lock_runtime::{LockError, LockManager, distributed_lock};
-use tokio::sync::mpsc::{Sender, channel};
+use lock_runtime::{Leader, Leaders, LockError, LockManager};
 use tokio::time::sleep;
 
-#[distributed_lock(key = "leader", wait = "forever", manager = locks, guard = lock)]
-async fn lead(locks: &LockManager, name: &str, leads: &Sender<()>) -> Result<(), LockError> {
-    println!("{name} leads, fencing token {}", lock.fencing_token());
-    let _ = leads.send(()).await;
-    pending().await // what a leader does
+async fn stand(locks: LockManager, name: &'static str) {
+    loop {
+        let candidate = locks.election("reports").candidate(name);
+        let led = candidate.run(async |_| {
+            println!("{name} begins");
+            pending::<()>().await; // what a leader does
+        });
+        match led.await {
+            Ok(()) | Err(LockError::ShutDown) => return,
+            Err(LockError::Lost { .. }) => println!("{name} stops"),
+            // The server cannot be reached: it is asked again.
+            Err(error) => println!("{name}: {error}"),
+        }
+    }
 }
 
-async fn stand(locks: LockManager, name: &'static str, leads: Sender<()>) {
-    while let Err(error) = lead(&locks, name, &leads).await {
-        match error {
-            LockError::Lost { .. } => println!("{name} leads no more"),
-            LockError::ShutDown => return,
-            // The server cannot be reached: it is asked again.
-            error => println!("{name}: {error}"),
-        }
+async fn see(leaders: &mut Leaders) {
+    if let Some(Leader {
+        data,
+        fencing_token,
+        ..
+    }) = leaders.next().await
+    {
+        println!("{data} leads, fencing token {fencing_token}");
     }
 }
 
@@ -37,21 +45,19 @@ async fn stand(locks: LockManager, name: &'static str, leads: Sender<()>) {
 async fn main() -> Result<(), LockError> {
     let url = std::env::var("LOCK_URL").unwrap_or_else(|_| "memory:candidates".to_owned());
     let operator = LockManager::connect(&url).await?;
-    let (leads, mut led) = channel(1);
-    for (waiting, name) in ["anna", "bert", "carl"].into_iter().enumerate() {
-        let locks = LockManager::connect(&url).await?;
-        tokio::spawn(stand(locks, name, leads.clone()));
-        if waiting == 0 {
-            led.recv().await;
-        }
+    let mut leaders = operator.election("reports").observe()?;
+    tokio::spawn(stand(LockManager::connect(&url).await?, "anna"));
+    see(&mut leaders).await;
+    for name in ["bert", "carl"] {
+        tokio::spawn(stand(LockManager::connect(&url).await?, name));
     }
     for _ in 0..3 {
         // The queue is complete when two wait.
-        while operator.status("leader").await?.waiting < 2 {
+        while operator.status("reports").await?.waiting < 2 {
             sleep(Duration::from_millis(5)).await;
         }
-        operator.force_release("leader").await?;
-        led.recv().await;
+        operator.force_release("reports").await?;
+        see(&mut leaders).await;
     }
     Ok(())
 }

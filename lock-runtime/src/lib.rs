@@ -122,6 +122,9 @@ mod api;
 mod backend;
 mod base;
 mod driver;
+#[cfg(fuzzing)]
+#[doc(hidden)]
+pub mod fuzzing;
 mod held;
 #[cfg(all(test, feature = "redis"))]
 mod simulation;
@@ -133,7 +136,10 @@ pub use api::expansion as __private;
 
 pub use api::acquire::Acquire;
 pub use api::config::LockConfig;
+pub use api::election::{Candidate, Election};
 pub use api::installed::{Installed, Scope, init, shutdown};
+pub use api::leaders::Leaders;
+pub use api::leadership::Leadership;
 pub use api::manager::LockManager;
 pub use api::request::LockRequest;
 pub use backend::capabilities::Capabilities;
@@ -149,6 +155,7 @@ pub use types::error::conversion::FromLockError;
 pub use types::fence::FencingToken;
 pub use types::into_key::IntoKey;
 pub use types::key::LockKey;
+pub use types::leader::Leader;
 pub use types::ticket::Ticket;
 #[cfg(feature = "tls")]
 pub use types::tls::Tls;

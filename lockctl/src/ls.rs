@@ -14,7 +14,7 @@ use crate::record;
 use crate::since;
 use crate::status::{NO_ANSWER, dash, held_for, whereabouts};
 use crate::store::connect;
-use crate::words::{count, tame};
+use crate::words::{are_held, count, tame};
 
 pub(crate) async fn ls(store: &StoreArgs, args: &LsArgs, output: &Output) -> Done {
     let locks = connect(store).await?;
@@ -67,7 +67,7 @@ fn nothing(pattern: &str, held: usize) -> String {
     } else {
         format!("; try `{shown}*`")
     };
-    format!("no lock matches `{shown}` ({held} are held){hint}")
+    format!("no lock matches `{shown}` ({}){hint}", are_held(held))
 }
 
 /// How many of these locks are held; what cools down is not.

@@ -45,13 +45,13 @@ pub(crate) async fn release(store: &StoreArgs, args: &ReleaseArgs, output: &Outp
 /// Asks on a terminal; a script has to say `--yes`.
 fn confirm(status: &Status) -> Result<(), Failure> {
     let key = tame(status.key.as_str());
-    if !is_interactive() {
-        let message = format!("`{key}` is held and nobody can be asked: say --yes to revoke it");
-        return Err(Failure::Refused(message));
-    }
     let mut stderr = anstream::stderr().lock();
     for line in prospects(status) {
         writeln!(stderr, "{line}")?;
+    }
+    if !is_interactive() {
+        let message = format!("`{key}` is held and nobody can be asked: say --yes to revoke it");
+        return Err(Failure::Refused(message));
     }
     write!(stderr, "{YELLOW}Revoke `{key}`?{YELLOW:#} [y/N] ")?;
     stderr.flush()?;

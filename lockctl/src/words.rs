@@ -33,6 +33,15 @@ pub(crate) fn count(number: usize, noun: &str) -> String {
     format!("{number} {noun}{plural}")
 }
 
+/// `none is held`, `1 is held`, `2 are held`.
+pub(crate) fn are_held(locks: usize) -> String {
+    match locks {
+        0 => "none is held".to_owned(),
+        1 => "1 is held".to_owned(),
+        _ => format!("{locks} are held"),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

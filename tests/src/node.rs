@@ -1,7 +1,7 @@
 //! Processes of a client in Node, where there are Node and the packages that it needs.
 
 use std::{
-    ffi::OsStr,
+    ffi::{OsStr, OsString},
     io::{self, Write as _},
     path::{Path, PathBuf},
     process::{Command, Stdio},
@@ -14,7 +14,7 @@ use crate::Worker;
 static PACKAGES: LazyLock<Option<PathBuf>> = LazyLock::new(|| {
     let packages = Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/node");
     let usable = Command::new("node")
-        .arg(program())
+        .arg(program("plain.js"))
         .arg(&packages)
         .arg("version")
         .stdout(Stdio::null())
@@ -24,8 +24,18 @@ static PACKAGES: LazyLock<Option<PathBuf>> = LazyLock::new(|| {
     usable.then_some(packages)
 });
 
-fn program() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("node/plain.js")
+fn program(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("node")
+        .join(name)
+}
+
+/// The command that runs a program in `tests/node`.
+pub(crate) fn command(name: &str) -> [String; 3] {
+    let packages = PACKAGES.as_ref().expect("there is Node with `redlock`");
+    let [program, packages] =
+        [&program(name), packages].map(|it| it.to_string_lossy().into_owned());
+    ["node".to_owned(), program, packages]
 }
 
 impl Worker {
@@ -43,9 +53,9 @@ impl Worker {
 
     /// Starts `tests/node/plain.js`.
     pub async fn node<A: AsRef<OsStr>>(args: impl IntoIterator<Item = A>) -> Self {
-        let packages = PACKAGES.as_ref().expect("there is Node with `redlock`");
-        let mut all = vec![program().into(), packages.into()];
+        let [node, words @ ..] = command("plain.js");
+        let mut all = words.map(OsString::from).to_vec();
         all.extend(args.into_iter().map(|it| it.as_ref().to_owned()));
-        Self::spawn("node", all).await
+        Self::spawn(&node, all).await
     }
 }

@@ -1,7 +1,7 @@
 //! Processes of the client in Python, where there are Python and what it needs.
 
 use std::{
-    ffi::OsStr,
+    ffi::{OsStr, OsString},
     io::{self, Write as _},
     path::{Path, PathBuf},
     process::{Command, Stdio},
@@ -24,6 +24,16 @@ static PYTHON: LazyLock<Option<PathBuf>> = LazyLock::new(|| {
     let candidates = [installed, "python3".into()];
     candidates.into_iter().find(usable)
 });
+
+/// The command that runs a program in `tests/python`.
+pub(crate) fn command(program: &str) -> [String; 3] {
+    let python = PYTHON.as_ref().expect("there is a Python with redis-py");
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("python");
+    let script = script.join(program);
+    let [python, script] = [python, &script].map(|it| it.to_string_lossy().into_owned());
+    // `-B`: no files beside the sources.
+    [python, "-B".to_owned(), script]
+}
 
 impl Worker {
     /// Whether [`Worker::python`] works here; if not, a notice says that `test` is skipped.
@@ -48,14 +58,9 @@ impl Worker {
         program: &str,
         args: impl IntoIterator<Item = A>,
     ) -> Self {
-        let python = PYTHON.as_ref().expect("there is a Python with redis-py");
-        let python = python.to_str().expect("a path in UTF-8");
-        let script = Path::new(env!("CARGO_MANIFEST_DIR"))
-            .join("python")
-            .join(program);
-        // `-B`: no files beside the sources.
-        let mut all = vec!["-B".into(), script.into()];
+        let [python, words @ ..] = command(program);
+        let mut all = words.map(OsString::from).to_vec();
         all.extend(args.into_iter().map(|it| it.as_ref().to_owned()));
-        Self::spawn(python, all).await
+        Self::spawn(&python, all).await
     }
 }

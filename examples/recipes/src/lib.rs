@@ -25,6 +25,11 @@ mod first_lock {}
 #[doc = include_str!("../../../docs/operations.md")]
 mod operations {}
 
+/// `docs/leaders.md`.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/leaders.md")]
+mod leaders {}
+
 /// `docs/tickets.md`.
 #[cfg(doctest)]
 #[doc = include_str!("../../../docs/tickets.md")]

@@ -399,7 +399,7 @@ impl LockConfig {
             return Err(can.lacks("max_waiters"));
         }
         if self.history > 0 && !can.history {
-            return Err(can.lacks("history"));
+            return Err(can.lacks_history());
         }
         if self.replicas > 0 && !target.has_replicas() {
             return Err(can.lacks("replicas"));

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use tokio::sync::oneshot;
 
 use crate::api::config::LockConfig;
+use crate::api::election::Election;
 use crate::api::request::LockRequest;
 use crate::api::shared::Shared;
 use crate::backend::capabilities::Capabilities;
@@ -174,6 +175,24 @@ impl LockManager {
     pub fn lock_all<K: IntoKey>(&self, keys: impl IntoIterator<Item = K>) -> LockRequest {
         let keys = Keys::new(keys.into_iter().map(IntoKey::into_key));
         LockRequest::new(Arc::clone(&self.shared), keys)
+    }
+
+    /// The election with this name: candidates wait for its lock, and the holder leads.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), lock_runtime::LockError> {
+    /// # let locks = lock_runtime::LockManager::connect("memory:").await?;
+    /// let leadership = locks.election("reports").candidate("10.0.0.7:80").campaign().await?;
+    /// let mut leaders = locks.election("reports").observe()?;
+    /// if let Some(leader) = leaders.next().await {
+    ///     println!("{} leads, with the fencing token {}", leader.data, leader.fencing_token);
+    /// }
+    /// leadership.resign();
+    /// # Ok(()) }
+    /// ```
+    pub fn election(&self, name: impl IntoKey) -> Election {
+        Election::new(Arc::clone(&self.shared), name.into_key())
     }
 
     /// Describes a lock: its holders and since when they hold it, its waiters, or its

@@ -6,9 +6,12 @@ mod bounds;
 pub(crate) mod config;
 #[cfg(feature = "serde")]
 mod deserialize;
+pub(crate) mod election;
 pub mod expansion;
 pub(crate) mod function;
 pub(crate) mod installed;
+pub(crate) mod leaders;
+pub(crate) mod leadership;
 pub(crate) mod locked;
 pub(crate) mod manager;
 mod named;

@@ -63,6 +63,12 @@ impl LockRequest {
         self
     }
 
+    /// Makes it the request of a candidate that publishes `data` when it leads.
+    pub(crate) fn electing(mut self, data: Arc<str>) -> Self {
+        self.settings.data = Some(data);
+        self.wait_forever()
+    }
+
     /// The lease: how long the lock survives a crash of its holder.
     ///
     /// ```

@@ -2,6 +2,7 @@
 //! requests.
 
 use std::panic::Location;
+use std::sync::Arc;
 use std::time::Duration;
 
 use crate::api::bounds::{
@@ -33,6 +34,8 @@ pub(crate) struct Settings {
     pub(crate) asked_at: Option<&'static Location<'static>>,
     /// The ticket that is adopted, and the kind in which it keeps the lock closed.
     pub(crate) adopts: Option<(TicketId, Kind)>,
+    /// What the holder publishes, if it leads.
+    pub(crate) data: Option<Arc<str>>,
 }
 
 impl Settings {
@@ -49,6 +52,7 @@ impl Settings {
         template: None,
         asked_at: None,
         adopts: None,
+        data: None,
     };
 
     /// Takes the lock of a ticket, as its former holder held it.
@@ -123,6 +127,7 @@ impl Settings {
             more_keys: !keys.rest.is_empty(),
             max_waiters: self.max_waiters.or(config.max_waiters).filter(|_| waits),
             adopts: self.adopts.map(|(id, _)| id),
+            data: self.data.clone(),
         };
         Ok((terms, keys.rest))
     }
@@ -161,6 +166,7 @@ impl Settings {
             ("max_waiters", self.max_waiters.is_some(), can.max_waiters),
             ("key", !keys.rest.is_empty(), can.several_keys),
             ("ticket", self.adopts.is_some(), can.tickets),
+            ("election", self.data.is_some(), can.fencing),
         ];
         for (setting, asked, able) in needs {
             if asked && !able {
@@ -219,6 +225,14 @@ mod tests {
                 &["a"],
             ),
             ("key", default.clone(), &["a", "b"]),
+            (
+                "election",
+                Settings {
+                    data: Some("10.0.0.7:80".into()),
+                    ..default.clone()
+                },
+                &["a"],
+            ),
         ] {
             let refused = settings.check_against(&nothing, &keys(names));
             let text = refused.expect_err(setting).to_string();

@@ -51,6 +51,18 @@ impl Capabilities {
         )
     }
 
+    /// The error of a store that keeps no history.
+    pub(crate) fn lacks_history(&self) -> LockError {
+        LockError::invalid(
+            "history",
+            format_args!(
+                "the store `{}` does not support it: it needs one server, or one cluster, that sees every grant \
+                 and every release, and keeps notes, as `redis://` and `postgres://` do",
+                self.store
+            ),
+        )
+    }
+
     /// Those of a store that supports everything.
     pub(crate) const fn all(store: &'static str) -> Self {
         Self {

@@ -130,6 +130,14 @@ impl<C> Claims<C> {
         self.table.get(&id).is_some_and(|slot| slot.ended)
     }
 
+    /// The driver waits again for the end of a claim, of which it knew one.
+    #[cfg(feature = "etcd")]
+    pub(crate) fn resume(&mut self, id: LeaseId) {
+        if let Some(slot) = self.table.get_mut(&id) {
+            slot.ended = false;
+        }
+    }
+
     /// Forgets a claim that ends with this outcome, which the driver hears unless it knows.
     pub(crate) fn retire(&mut self, outcome: Outcome) -> Option<C> {
         let slot = outcome.ended().and_then(|id| self.take(id));

@@ -1,14 +1,23 @@
 //! The name of an acquisition in a store: `token process@host function`, after a
 //! `-` if the holder has released the lock and the lock cools down, and with a `=` and the id
-//! of a ticket in place of the token while that keeps the lock closed.
+//! of a ticket in place of the token while that keeps the lock closed. A candidate of an election
+//! adds its data as a fourth word, escaped as in a URL; its third word is `-` without a function.
 
 use std::fmt::Write as _;
 use std::time::Duration;
+
+use percent_encoding::{AsciiSet, CONTROLS, percent_decode_str, utf8_percent_encode};
 
 use crate::backend::token::Token;
 use crate::types::holder::{Holder, THIS_PROCESS};
 use crate::types::terms::Terms;
 use crate::types::ticket_id::TicketId;
+
+/// What would end a word, and the mark of what is escaped.
+const ESCAPED: &AsciiSet = &CONTROLS.add(b' ').add(b'%');
+
+/// Stands for a function that is not known.
+const NO_FUNCTION: &str = "-";
 
 /// The name under which this process takes a lock.
 pub(crate) fn name(token: Token, terms: &Terms) -> String {
@@ -16,8 +25,11 @@ pub(crate) fn name(token: Token, terms: &Terms) -> String {
     let (process, host) = (THIS_PROCESS.id, &THIS_PROCESS.host);
     // Writing into a text does not fail.
     let _ = write!(name, "{token} {process}@{host}");
-    if let Some(function) = terms.function {
-        let _ = write!(name, " {function}");
+    if terms.function.is_some() || terms.data.is_some() {
+        let _ = write!(name, " {}", terms.function.unwrap_or(NO_FUNCTION));
+    }
+    if let Some(data) = &terms.data {
+        let _ = write!(name, " {}", utf8_percent_encode(data, ESCAPED));
     }
     name
 }
@@ -29,6 +41,15 @@ pub(crate) const TICKET: char = '=';
 pub(crate) fn of_ticket(ticket: TicketId, name: &str) -> String {
     let who = name.split_once(' ').map_or("", |(_, who)| who);
     format!("{TICKET}{ticket} {who}")
+}
+
+/// Whether a name is that of this ticket.
+#[cfg(feature = "etcd")]
+pub(crate) fn is_of_ticket(ticket: TicketId, name: &str) -> bool {
+    let id = name
+        .strip_prefix(TICKET)
+        .and_then(|it| it.split(' ').next());
+    id == Some(&*ticket.to_string())
 }
 
 /// Who looks at a lock does not get the secret of its ticket.
@@ -56,11 +77,16 @@ pub(crate) fn holder(name: &str, remaining: Option<Duration>) -> Holder {
     Holder {
         process: Some(process),
         host: Some(host.into()),
-        function: words.next().map(Into::into),
+        function: words.next().filter(|it| *it != NO_FUNCTION).map(Into::into),
+        data: words.next().map(unescaped),
         cooling_down,
         ticket,
         ..Holder::unknown(shown(token, ticket), remaining)
     }
+}
+
+fn unescaped(data: &str) -> Box<str> {
+    percent_decode_str(data).decode_utf8_lossy().into()
 }
 
 #[cfg(test)]
@@ -92,6 +118,26 @@ mod tests {
                 ..read
             };
             assert_eq!(holder(&format!("-{name}"), None), cooling);
+        }
+    }
+
+    #[test]
+    fn a_name_says_what_a_candidate_publishes() {
+        let token = Token::new().expect("random numbers");
+        for function in [Some("shop::lead"), None] {
+            for data in ["", "-", "10.0.0.7:80", "100 % grün\n{\"a\": 1}"] {
+                let terms = Terms {
+                    function,
+                    data: Some(data.into()),
+                    ..Terms::of(LeaseId(1), "k", Duration::from_secs(1))
+                };
+                let name = name(token, &terms);
+                assert!(name.is_ascii() && !name.contains('\n'), "{name}");
+                assert_eq!(name.split(' ').count(), 4, "{name}");
+                let holder = holder(&name, None);
+                assert_eq!(holder.data.as_deref(), Some(data));
+                assert_eq!(holder.function.as_deref(), function);
+            }
         }
     }
 

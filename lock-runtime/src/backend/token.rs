@@ -5,6 +5,9 @@ use std::fmt;
 #[cfg(not(test))]
 use getrandom::fill;
 
+#[cfg(feature = "zookeeper")]
+use crate::types::ticket_id::TicketId;
+
 /// Identifies one acquisition in a store: 128 bits from the operating system, so
 /// that no two are ever the same. Each is in a queue at most once.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
@@ -29,6 +32,12 @@ impl Token {
     #[cfg(feature = "redis")]
     pub(crate) fn family(name: &str) -> &str {
         Self::parse(name).map_or(name, |_| &name[..24])
+    }
+
+    /// What stands in place of a token while a ticket keeps a lock closed.
+    #[cfg(feature = "zookeeper")]
+    pub(crate) fn of_ticket(ticket: TicketId) -> Self {
+        Self(ticket.0)
     }
 
     /// The token that a name begins with.

@@ -1,7 +1,9 @@
 //! The waker of the last poll.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::PoisonError;
 use std::task::Waker;
+
+use crate::base::sync::{Mutex, MutexGuard};
 
 #[derive(Debug, Default)]
 pub(crate) struct LastWaker(Mutex<Option<Waker>>);

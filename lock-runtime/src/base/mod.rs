@@ -8,5 +8,6 @@ pub(crate) mod clock;
 pub(crate) mod give_way;
 pub(crate) mod last_waker;
 pub(crate) mod numbers;
+pub(crate) mod sync;
 #[cfg(test)]
 pub(crate) mod wakes;

@@ -6,6 +6,8 @@
 //! All other answers would wait until that thread runs again, while the caller finds no more
 //! work, falls asleep, and is woken again for the next answer.
 //!
+//! If each caller woke only the next one, a blocked caller would hold up the grants of others.
+//!
 //! - Nothing stays on the pile: the thread of the turn takes from it until it is empty,
 //!   whether callers help or not.
 //! - Nobody takes an answer before the last one is sent. So a waker that blocks holds up one

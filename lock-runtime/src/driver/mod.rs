@@ -9,12 +9,14 @@ mod ended;
 mod engine;
 mod limits;
 mod mailbox;
+mod observers;
 mod op;
 mod operations;
 mod polling;
 #[cfg(feature = "testing")]
 mod task;
 mod thread;
+mod wake_flag;
 mod watchdog;
 
 #[cfg(all(test, feature = "redis"))]

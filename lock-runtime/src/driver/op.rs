@@ -5,9 +5,11 @@ use std::time::Duration;
 
 use tokio::sync::oneshot;
 
+use super::observers::Observer;
 use crate::held::guard::LockGuard;
 use crate::held::lease::Lease;
 use crate::types::answer::Answer;
+use crate::types::key::LockKey;
 use crate::types::query::Query;
 use crate::types::terms::{LeaseId, Terms};
 use crate::types::ticket_id::TicketId;
@@ -37,6 +39,8 @@ pub(crate) enum Op {
     /// No poll runs any more under a lease that has ended.
     PollReturned(LeaseId),
     Query(Query),
+    /// Shows the leaders of an election from now on.
+    Observe(LockKey, Observer),
     /// A call has joined a lock, and this lease limits it.
     Limit(Arc<Lease>),
     /// Answered when every release that was sent before it is done.

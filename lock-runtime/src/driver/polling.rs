@@ -2,29 +2,18 @@
 //! in flight, or when its lock is handed over in a chain, since waking a thread takes longer
 //! than sending a request. If the answer is likely to come before the caller would be asleep,
 //! its turn lasts until the answer comes ([`AdaptiveSpin`]). An unawaited release does not
-//! count as in flight.
+//! count as in flight. Callers that also sent while answers are due were no faster.
 //!
-//! All polls use one waker, that of [`WakeFlag`], which has three states:
+//! Sockets stay with the runtime of the driver's thread: tokio panics if a caller's runtime
+//! cannot poll them, and nobody can ask it.
 //!
-//! | state | means | a wake-up |
-//! |---|---|---|
-//! | `IDLE` | no thread polls, and nothing has happened since the last turn | sets `WOKEN` and wakes the thread |
-//! | `POLLING` | a thread is in a turn | sets `WOKEN`, which that thread sees at the end of its turn |
-//! | `WOKEN` | there is work, and a thread knows | changes nothing |
-//!
-//! No wake-up is lost. A turn sets `POLLING` before it looks for work, and ends by
-//! exchanging `POLLING` for `IDLE`. If a wake-up came in between, the exchange fails,
-//! and another turn follows or, after a few of them, the thread is woken. If it comes
-//! later, it finds `IDLE` and wakes the thread itself. A wake-up that finds `WOKEN`
-//! comes after one that has woken the thread, or that a poller has yet to see, and
-//! the turn that follows sees the work of both.
+//! All polls use one waker, that of [`WakeFlag`], which says why no wake-up is lost.
 
 use std::future::{Future as _, poll_fn};
 use std::pin::pin;
-use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::task::{Context, Poll, Wake, Waker};
-use std::thread;
+use std::task::{Context, Poll, Waker};
 
 use tokio::runtime::Handle;
 use tokio::task::unconstrained;
@@ -33,11 +22,8 @@ use super::adaptive_spin::AdaptiveSpin;
 use super::at_work::AtWork;
 use super::delivery::Pile;
 use super::engine::Engine;
-use crate::base::last_waker::LastWaker;
+use super::wake_flag::WakeFlag;
 use crate::types::key::LockKey;
-
-/// How many turns one poll makes in a row before others get to theirs.
-const TURNS_IN_A_ROW: usize = 4;
 
 /// The engine, polled by one thread at a time.
 pub(super) struct SharedEngine {
@@ -110,7 +96,7 @@ impl SharedEngine {
         cx: &mut Context<'_>,
         over: impl Fn(&Engine) -> bool,
     ) -> Poll<()> {
-        self.flag.thread.set(cx.waker());
+        self.flag.runs_on(cx.waker());
         let mut engine = self.lock();
         let Some(engine) = engine.as_mut() else {
             return Poll::Ready(());
@@ -153,11 +139,9 @@ impl SharedEngine {
     /// Takes turns as long as there is work. With `spin`, also until the due answer comes, if
     /// it is likely to come soon and no other caller here waits.
     fn poll(&self, engine: &mut Engine, spin: bool) {
-        let _alarm = Alarm(&self.flag);
         let _at_work = AtWork::begin();
         let mut cx = Context::from_waker(&self.waker);
-        for _ in 0..TURNS_IN_A_ROW {
-            self.flag.begin();
+        self.flag.turns(|| {
             // The caller's tokio budget is for its own work.
             let turn = unconstrained(poll_fn(|cx| {
                 engine.turn(cx, &self.pile);
@@ -173,11 +157,7 @@ impl SharedEngine {
             if spin && !is_quiet && engine.is_about_one() {
                 self.spin.wait(|| self.flag.is_woken());
             }
-            if self.flag.end() {
-                return;
-            }
-        }
-        self.flag.wake_thread();
+        });
     }
 
     fn lock(&self) -> MutexGuard<'_, Option<Engine>> {
@@ -207,103 +187,49 @@ impl CallerTurn<'_> {
     }
 }
 
-/// Notes that there is work, and wakes the driver's thread for it unless a thread polls, which
-/// sees the note.
-#[derive(Default)]
-struct WakeFlag {
-    state: AtomicU8,
-    thread: LastWaker,
-}
-
-const IDLE: u8 = 0;
-const POLLING: u8 = 1;
-const WOKEN: u8 = 2;
-
-impl WakeFlag {
-    /// From here on the polling thread sees all wake-ups.
-    fn begin(&self) {
-        self.state.store(POLLING, Ordering::SeqCst);
-    }
-
-    fn is_woken(&self) -> bool {
-        self.state.load(Ordering::Relaxed) == WOKEN
-    }
-
-    /// Whether there was no wake-up since [`begin`](Self::begin).
-    fn end(&self) -> bool {
-        let exchanged =
-            self.state
-                .compare_exchange(POLLING, IDLE, Ordering::SeqCst, Ordering::SeqCst);
-        exchanged.is_ok()
-    }
-
-    fn wake_thread(&self) {
-        self.thread.wake();
-    }
-}
-
-impl Wake for WakeFlag {
-    fn wake(self: Arc<Self>) {
-        self.wake_by_ref();
-    }
-
-    fn wake_by_ref(self: &Arc<Self>) {
-        if self.state.swap(WOKEN, Ordering::SeqCst) == IDLE {
-            self.wake_thread();
-        }
-    }
-}
-
-/// Wakes the driver's thread for a turn that has panicked.
-struct Alarm<'a>(&'a WakeFlag);
-
-impl Drop for Alarm<'_> {
-    fn drop(&mut self) {
-        if thread::panicking() {
-            self.0.state.store(WOKEN, Ordering::SeqCst);
-            self.0.wake_thread();
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use std::panic::{AssertUnwindSafe, catch_unwind};
+    use std::task::Wake as _;
 
     use super::*;
     use crate::base::wakes::Wakes;
 
+    fn flag() -> (Arc<WakeFlag>, Arc<Wakes>) {
+        let (flag, thread) = (Arc::new(WakeFlag::default()), Arc::new(Wakes::default()));
+        flag.runs_on(&Waker::from(Arc::clone(&thread)));
+        (flag, thread)
+    }
+
     #[test]
     fn the_thread_is_woken_once_and_only_where_nobody_polls() {
-        let (flag, thread) = (Arc::new(WakeFlag::default()), Arc::new(Wakes::default()));
-        flag.thread.set(&Waker::from(Arc::clone(&thread)));
-        let calls = || thread.count();
+        let (flag, thread) = flag();
+        flag.wake_by_ref();
+        flag.wake_by_ref();
+        assert_eq!(thread.count(), 1);
+        let mut turns = 0;
+        flag.turns(|| turns += 1);
+        assert_eq!(turns, 1, "nothing has happened meanwhile");
+        flag.wake_by_ref();
+        assert_eq!(thread.count(), 2);
 
-        flag.wake_by_ref();
-        flag.wake_by_ref();
-        assert_eq!(calls(), 1);
-        flag.begin();
-        assert!(flag.end(), "nothing has happened meanwhile");
-        flag.wake_by_ref();
-        assert_eq!(calls(), 2);
-
-        flag.begin();
-        flag.wake_by_ref();
-        assert_eq!(calls(), 2, "whoever polls sees it");
-        assert!(!flag.end());
-        flag.wake_by_ref();
-        assert_eq!(calls(), 2);
-        flag.begin();
-        assert!(flag.end());
+        turns = 0;
+        flag.turns(|| {
+            turns += 1;
+            if turns == 1 {
+                flag.wake_by_ref();
+            }
+        });
+        assert_eq!((turns, thread.count()), (2, 2), "whoever polls sees it");
+        flag.turns(|| flag.wake_by_ref());
+        assert_eq!(thread.count(), 3, "the rest is left to the thread");
     }
 
     #[test]
     fn a_turn_that_panics_wakes_the_thread() {
-        let (flag, thread) = (WakeFlag::default(), Arc::new(Wakes::default()));
-        flag.thread.set(&Waker::from(Arc::clone(&thread)));
-        flag.begin();
-        let turn = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
-            let _alarm = Alarm(&flag);
-            panic!("a waker fails");
+        let (flag, thread) = flag();
+        let turn = catch_unwind(AssertUnwindSafe(|| {
+            flag.turns(|| panic!("a waker fails"));
         }));
         assert!(turn.is_err());
         assert_eq!(thread.count(), 1);

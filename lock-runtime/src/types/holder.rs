@@ -46,7 +46,7 @@ pub struct Holder {
     pub since: Option<SystemTime>,
     /// Its fencing token, under the same conditions; in a cluster only if it answers. On ZooKeeper
     /// and etcd, it is the number of the holder's position in the queue, which is smaller than its
-    /// token if it has waited.
+    /// token if it has waited or adopted a ticket.
     pub fencing_token: Option<FencingToken>,
     /// Whether [`since`](Self::since) may be earlier than the grant, by the time that the holder
     /// waited in the queue: on ZooKeeper, and on etcd if it had to wait or its revision is compacted.
@@ -63,6 +63,9 @@ pub struct Holder {
     pub answers: Option<bool>,
     /// With Redlock, how many servers have confirmed that it holds the lock.
     pub servers: Option<usize>,
+    /// What it publishes as a leader.
+    #[cfg_attr(feature = "serde", serde(skip))]
+    pub(crate) data: Option<Box<str>>,
     /// The waiters for its lock; only in an error about contention.
     #[cfg_attr(feature = "serde", serde(skip))]
     pub(crate) crowd: Crowd,
@@ -171,6 +174,7 @@ impl Holder {
             ticket: false,
             answers: None,
             servers: None,
+            data: None,
             crowd: Crowd::default(),
         }
     }
@@ -181,6 +185,7 @@ impl Holder {
             process: Some(THIS_PROCESS.id),
             host: Some(THIS_PROCESS.host.as_str().into()),
             function: terms.function.map(Into::into),
+            data: terms.data.as_deref().map(Into::into),
             ..Self::unknown(terms.id.0.to_string(), Some(remaining))
         }
     }
@@ -207,7 +212,7 @@ impl Waiter {
     }
 }
 
-#[expect(clippy::missing_fields_in_debug, reason = "one is not public")]
+#[expect(clippy::missing_fields_in_debug, reason = "some are not public")]
 impl fmt::Debug for Holder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Holder")

@@ -16,6 +16,7 @@ pub(crate) mod into_key;
 pub(crate) mod key;
 pub(crate) mod keys;
 pub(crate) mod kind;
+pub(crate) mod leader;
 pub(crate) mod overview;
 pub(crate) mod query;
 #[cfg(feature = "serde")]

@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::panic::Location;
+use std::sync::Arc;
 use std::time::Duration;
 
 use crate::base::clock::Moment;
@@ -62,11 +63,13 @@ pub(crate) struct Terms {
     pub(crate) max_waiters: Option<u32>,
     /// The ticket that is adopted, instead of waiting in the queue.
     pub(crate) adopts: Option<TicketId>,
+    /// What the holder publishes, if it leads.
+    pub(crate) data: Option<Arc<str>>,
 }
 
 impl Terms {
     /// An exclusive lock with a wait and renewals.
-    #[cfg(test)]
+    #[cfg(any(test, fuzzing))]
     pub(crate) fn of(id: LeaseId, key: &str, ttl: Duration) -> Self {
         Self {
             id,
@@ -83,14 +86,18 @@ impl Terms {
             more_keys: false,
             max_waiters: None,
             adopts: None,
+            data: None,
         }
     }
 
     /// Whether it must be granted outside a chain: because of a cooldown after it, because a
-    /// later key decides its fencing token, or because the followers of a chain have left the queue
-    /// in which waiters are counted.
+    /// later key decides its fencing token, because the followers of a chain have left the queue
+    /// in which waiters are counted, or because they hold the lock under the name of the first one.
     pub(crate) fn is_alone(&self) -> bool {
-        self.min_hold.is_some() || self.more_keys || self.max_waiters.is_some()
+        self.min_hold.is_some()
+            || self.more_keys
+            || self.max_waiters.is_some()
+            || self.data.is_some()
     }
 
     /// Whether it takes the lock or joins the queue, whatever it finds.

@@ -13,7 +13,7 @@ use crate::ls;
 use crate::revoking::prospects;
 use crate::serve::Seen;
 use crate::status::{self, holder_row, waiter_row};
-use crate::words::tame;
+use crate::words::{are_held, tame};
 
 /// How many locks a page shows: a browser has to keep up.
 const MOST: usize = 500;
@@ -109,9 +109,9 @@ pub(super) fn rows(search: &str, seen: &Seen, store: &str) -> String {
         let text = match search {
             "" => "No lock is held or waited for.".to_owned(),
             _ => format!(
-                "No lock matches `{}` ({} are held).",
+                "No lock matches `{}` ({}).",
                 escape(search),
-                ls::held(all)
+                are_held(ls::held(all))
             ),
         };
         push(&mut html, format_args!(r#"<p class="none">{text}</p>"#));

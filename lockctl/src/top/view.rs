@@ -14,7 +14,7 @@ use crate::ls;
 use crate::revoking::{prospects, silence};
 use crate::status::{self, dash, holder_row, waiter_row};
 use crate::top::state::{Mode, Page, State};
-use crate::words::tame;
+use crate::words::{are_held, tame};
 
 pub(super) fn draw(frame: &mut Frame<'_>, state: &State) {
     let rows = [
@@ -108,8 +108,8 @@ fn list(frame: &mut Frame<'_>, area: Rect, state: &State) {
         let text = match &*state.filter {
             "" => "no lock is held or waited for".to_owned(),
             filter => {
-                let held = state.totals().held;
-                format!("no lock matches `{}` ({held} are held)", tame(filter))
+                let held = are_held(state.totals().held);
+                format!("no lock matches `{}` ({held})", tame(filter))
             }
         };
         let dim = Style::new().add_modifier(Modifier::DIM);

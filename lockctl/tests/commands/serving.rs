@@ -238,7 +238,7 @@ async fn the_page_names_the_store_and_denies_nothing() {
     );
     let none = get(&address, "/?q=zzz").await.body;
     assert!(
-        none.contains("No lock matches `zzz` (1 are held)."),
+        none.contains("No lock matches `zzz` (1 is held)."),
         "{none}"
     );
     let held = get(&address, "/lock?key=stock%3Alamp").await.body;

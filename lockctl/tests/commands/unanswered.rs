@@ -143,7 +143,10 @@ async fn a_pattern_without_a_match_does_not_deny_what_is_held() {
     let server = RedisServer::start().await;
     let locks = connect(server.url()).await;
     let none = ran(&server, &["ls", "stock"]).await.stdout;
-    assert_eq!(none, "no lock matches `stock` (0 are held); try `stock*`\n");
+    assert_eq!(
+        none,
+        "no lock matches `stock` (none is held); try `stock*`\n"
+    );
     let _lamp = take(&locks, "stock:lamp", LONG).await;
     let _chair = take(&locks, "stock:chair", LONG).await;
     let none = ran(&server, &["ls", "stock"]).await.stdout;

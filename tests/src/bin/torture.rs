@@ -1,9 +1,21 @@
-//! `torture [--seconds N | --quick] [--network namespaces|proxies] [--store STORE|all] [PROFILE…]`: breaks things for a
-//! while, checks what happened, and prints a table. `--quick` is 10 s of each of the profiles that have always been there.
+//! `torture [--seconds N | --quick] [--network namespaces|proxies] [--store STORE|all] [--grants N] [PROFILE…]`: breaks
+//! things for a while, checks what happened, and prints a table. `--quick` is 10 s of each of the profiles that have
+//! always been there. `--grants N` goes on until so many grants of each store were checked, and fills in `docs/tested.md`.
 
-use std::{path::Path, process::ExitCode, time::Duration};
+use std::{
+    fs, io,
+    path::Path,
+    process::{Command, ExitCode},
+    time::Duration,
+};
 
-use tests::torture::{Medium, Outcome, Profile, Servers, Setting, load, reach, torture};
+use tests::{
+    documents::repository::{read, root},
+    torture::{
+        Medium, Outcome, PAGE, Profile, Row, Servers, Setting, Soak, load, reach, torture,
+        with_rows,
+    },
+};
 use tokio::io::{AsyncReadExt, stdin};
 
 // Bodies stay in a poll for a while, and others go on.
@@ -34,6 +46,7 @@ struct Wish<'a> {
     time: Duration,
     medium: Option<Medium>,
     servers: Vec<Servers>,
+    grants: Option<usize>,
     standard: bool,
     profiles: Vec<&'a str>,
 }
@@ -44,6 +57,7 @@ impl<'a> Wish<'a> {
             time: Duration::from_secs(60),
             medium: None,
             servers: vec![Servers::Redis],
+            grants: None,
             standard: false,
             profiles: Vec::new(),
         };
@@ -57,6 +71,10 @@ impl<'a> Wish<'a> {
                 "--quick" => {
                     wish.time = Duration::from_secs(10);
                     wish.standard = true;
+                }
+                "--grants" => {
+                    let grants = words.next().and_then(|it| it.parse().ok());
+                    wish.grants = Some(grants.expect("a number of grants"));
                 }
                 "--network" => {
                     wish.medium = Some(match words.next() {
@@ -83,13 +101,15 @@ impl<'a> Wish<'a> {
         wish
     }
 
-    fn includes(&self, name: &str, profile: Profile, servers: Servers) -> bool {
-        let wished = if self.profiles.is_empty() {
-            profile.is_standard() || !self.standard
-        } else {
-            self.profiles.contains(&name)
+    /// The profiles that are wished for and suit such servers.
+    fn profiles(&self, servers: Servers) -> Vec<Profile> {
+        let wished = |name: &str, profile: Profile| match self.profiles.as_slice() {
+            [] => profile.is_standard() || !self.standard,
+            wished => wished.contains(&name),
         };
-        wished && profile.suits(servers)
+        let all = Profile::ALL.into_iter();
+        let suitable = all.filter(|(name, it)| wished(name, *it) && it.suits(servers));
+        suitable.map(|(_, profile)| profile).collect()
     }
 }
 
@@ -139,23 +159,67 @@ async fn run(wish: &Wish<'_>) -> ExitCode {
             servers: *servers,
             medium,
             program: program.clone(),
+            library: None,
         };
-        for (name, profile) in Profile::ALL {
-            if !wish.includes(name, profile, *servers) {
-                continue;
-            }
+        if let Some(grants) = wish.grants {
+            let soaked = soak(wish, &setting, grants).await;
+            failed |= soaked.expect("rounds can be noted") > 0;
+            continue;
+        }
+        for profile in wish.profiles(*servers) {
             let outcome = torture(profile, &setting, wish.time).await;
-            print(*servers, name, &outcome);
-            for complaint in complaints(profile, *servers, &outcome, wish.time) {
-                println!("  {complaint}");
-                failed = true;
-            }
+            failed |= !print(profile, *servers, &outcome, wish.time);
         }
     }
     ExitCode::from(u8::from(failed))
 }
 
-fn print(servers: Servers, name: &str, outcome: &Outcome) {
+/// Tortures until so many grants were checked, fills in the page, and counts what must not be.
+async fn soak(wish: &Wish<'_>, setting: &Setting, grants: usize) -> io::Result<usize> {
+    let servers = setting.servers;
+    let commit = commit()?;
+    let folder = root().join("target/soak");
+    let profiles = wish.profiles(servers);
+    let mut soak = Soak::open(&folder, servers, &commit, profiles, grants)?;
+    while let Some(profile) = soak.due() {
+        let outcome = torture(profile, setting, wish.time).await;
+        print(profile, servers, &outcome, wish.time);
+        soak.note(profile, &outcome, &said_by("date", &["-u", "+%F"])?)?;
+        assert!(outcome.report.grants > 0, "nothing was granted");
+    }
+    let row = |(profile, tally)| Row {
+        servers,
+        profile,
+        commit: &commit,
+        tally,
+    };
+    let rows: Vec<_> = soak.tallies().map(row).collect();
+    fs::write(root().join(PAGE), with_rows(&read(PAGE), &rows))?;
+    Ok(soak.tallies().map(|(_, tally)| tally.findings).sum())
+}
+
+/// The commit of the runtime, marked if there are changes.
+fn commit() -> io::Result<String> {
+    let log = ["log", "-1", "--format=%h", "--", "lock-runtime"];
+    let changes = ["status", "--porcelain", "--", "lock-runtime"];
+    let mark = if said_by("git", &changes)?.is_empty() {
+        ""
+    } else {
+        "+"
+    };
+    Ok(said_by("git", &log)? + mark)
+}
+
+fn said_by(program: &str, args: &[&str]) -> io::Result<String> {
+    let output = Command::new(program)
+        .args(args)
+        .current_dir(root())
+        .output()?;
+    Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
+}
+
+/// Prints what a run has shown, and whether all is well.
+fn print(profile: Profile, servers: Servers, outcome: &Outcome, time: Duration) -> bool {
     let Outcome {
         report,
         chains,
@@ -168,7 +232,7 @@ fn print(servers: Servers, name: &str, outcome: &Outcome) {
         .collect();
     println!(
         "{:<30} {:>7} {:>8.0} {:>7} {:>6} {:>8} {:>8} {:>7} {:>6} {:>7} ms  {}",
-        format!("{}, {name}", servers.name()),
+        format!("{}, {}", servers.name(), profile.name()),
         report.grants,
         f64::from(u32::try_from(report.grants).unwrap_or(u32::MAX)) / report.lasted.as_secs_f64(),
         report.losses,
@@ -183,40 +247,10 @@ fn print(servers: Servers, name: &str, outcome: &Outcome) {
     if servers.chain() {
         println!("{:<30} {chains}", "");
     }
-}
-
-/// What is wrong with a run, also if it has shown too little.
-fn complaints(
-    profile: Profile,
-    servers: Servers,
-    outcome: &Outcome,
-    time: Duration,
-) -> Vec<String> {
-    let Outcome { report, chains, .. } = outcome;
-    let mut complaints: Vec<_> = report.violations.iter().take(10).cloned().collect();
-    if report.violations.len() > complaints.len() {
-        let more = report.violations.len() - complaints.len();
-        complaints.push(format!("and {more} more like these"));
+    let lacks = outcome.lacks(profile, servers, time);
+    let complaints = [outcome.found(servers), lacks].concat();
+    for complaint in &complaints {
+        println!("  {complaint}");
     }
-    // A machine that is late itself makes everything late that needs several turns of several processes.
-    if report.recovery > servers.recovery() + 20 * outcome.lateness {
-        complaints.push(format!("a key stood still for {:?}", report.recovery));
-    }
-    // A short run has few, or none if it is very short.
-    let share = (time.as_secs_f64().min(60.0) / 60.0).powi(2);
-    for (what, count, least) in [
-        ("grants", report.grants, profile.grants(servers)),
-        ("losses", report.losses, profile.losses(servers)),
-        (
-            "hand-overs in chains",
-            chains.entered,
-            profile.hand_overs(servers),
-        ),
-    ] {
-        #[allow(clippy::cast_precision_loss, reason = "counts are small")]
-        if (count as f64) < (least * share).floor() {
-            complaints.push(format!("only {count} {what}: the run shows nothing"));
-        }
-    }
-    complaints
+    complaints.is_empty()
 }

@@ -2,8 +2,12 @@
 
 use std::iter::Sum;
 
-/// How the tables begin that programs write: the results of the benches, and the files of tests for each section.
-const GENERATED: &[&str] = &["| case | figure |", "| section | files |"];
+/// How the tables begin that programs write: the results of benches and soaks, and the files of tests for each section.
+const GENERATED: &[&str] = &[
+    "| case | figure |",
+    "| section | files |",
+    "| store | profile |",
+];
 
 /// Words as `wc -w` counts them, the bars of tables among them.
 #[derive(Debug, Default, PartialEq)]

@@ -35,6 +35,8 @@ pub struct Report {
     pub left_behind: usize,
     /// The longest time that a key stood still after the end of a fault.
     pub recovery: Duration,
+    /// The longest time from a question to the first poll of the body.
+    pub wait: Duration,
     /// What must not be.
     pub violations: Vec<String>,
 }
@@ -79,6 +81,7 @@ pub(super) fn check(events: &[Event], healed: &[Duration], promises: Promises) -
     for events in keys.values() {
         report.check_order(events, promises);
         report.measure_recovery(events, healed);
+        report.measure_waits(events);
     }
     report
 }
@@ -151,6 +154,25 @@ impl Report {
             let from = [before, wanted, Some(*healed)].into_iter().flatten().max();
             let still = alive[next].at.saturating_sub(from.unwrap_or_default());
             self.recovery = self.recovery.max(still);
+        }
+    }
+
+    fn measure_waits(&mut self, events: &[&Event]) {
+        let mut asked = HashMap::new();
+        for Event {
+            at, kind, grant, ..
+        } in events
+        {
+            match kind {
+                Kind::Asked => {
+                    asked.insert(*grant, *at);
+                }
+                Kind::Enter => {
+                    let asked = asked.get(grant).copied().unwrap_or(*at);
+                    self.wait = self.wait.max(at.saturating_sub(asked));
+                }
+                _ => {}
+            }
         }
     }
 

@@ -6,8 +6,8 @@ use redis::Value;
 use tokio::time::{sleep, timeout};
 
 use super::{
-    PROCESSES, Profile, Servers, Setting,
-    check::Served,
+    Library, PROCESSES, Profile, Servers, Setting,
+    check::{Promises, Served},
     history::{Event, History, Kind, monotonic},
     lock_name,
     network::{self, Way},
@@ -44,6 +44,7 @@ pub(super) struct Crew {
     /// What the URL says of the locks.
     query: String,
     profile: Profile,
+    library: Option<Library>,
     register: RedisServer,
     program: String,
     /// Where servers are that are reached directly.
@@ -70,6 +71,7 @@ impl Crew {
             served: Vec::new(),
             query: profile.protection(servers).query(servers, servers.ttl()),
             profile,
+            library: setting.library,
             register: RedisServer::start().await,
             program: setting.program.clone(),
             directory: tempfile::tempdir().expect("a directory"),
@@ -130,6 +132,17 @@ impl Crew {
             time: from..monotonic(),
             fault,
         });
+    }
+
+    /// What holds in spite of the faults. Other libraries promise nothing of it.
+    pub(super) fn promises(&self) -> Promises {
+        let promises = self.profile.promises(self.servers);
+        let kept = self.library.is_none_or(|it| it == Library::Ours);
+        Promises {
+            exclusive: kept && promises.exclusive,
+            fences: kept && promises.fences,
+            ..promises
+        }
     }
 
     /// Where the histories are.
@@ -222,24 +235,31 @@ impl Crew {
     }
 
     async fn hire(&self, number: usize) -> Worker {
-        let directory = self.directory.path().to_string_lossy();
-        // Not through the network, which is tortured.
-        let register = self.register.unix_url();
         let way = self.ways.get(number % self.ways.len().max(1));
         let url = way.map_or_else(|| self.url.clone(), |way| way.url(self.servers));
-        let url = url + &self.query;
-        let args = [
-            "load",
-            self.servers.name(),
-            &url,
-            &register,
-            &directory,
-            self.profile.name(),
-        ];
+        let command = match self.library {
+            Some(library) => {
+                library.command(&self.program, &url, self.directory(), self.servers.ttl())
+            }
+            None => self.load(&(url + &self.query)),
+        };
+        let words: Vec<_> = command.iter().map(String::as_str).collect();
+        let (program, args) = words.split_first().expect("a command has a program");
         match way {
-            Some(way) => way.spawn(&self.program, &args).await,
-            None => Worker::spawn(&self.program, args).await,
+            Some(way) => way.spawn(program, args).await,
+            None => Worker::spawn(program, args).await,
         }
+    }
+
+    /// The command of a process that takes locks of every kind.
+    fn load(&self, url: &str) -> Vec<String> {
+        let directory = self.directory().to_string_lossy();
+        // Not through the network, which is tortured.
+        let register = self.register.unix_url();
+        let (store, profile) = (self.servers.name(), self.profile.name());
+        let args = ["load", store, url, &register, &directory, profile];
+        let args = args.map(str::to_owned).into_iter();
+        [self.program.clone()].into_iter().chain(args).collect()
     }
 }
 

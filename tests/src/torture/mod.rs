@@ -9,6 +9,7 @@ mod etcd;
 mod fault;
 mod history;
 mod lateness;
+mod library;
 mod limits;
 mod load;
 mod majority;
@@ -22,10 +23,14 @@ mod proxies;
 mod redis;
 mod servers;
 mod site;
+mod soak;
 mod stale;
 mod store;
+mod tested;
 mod transfers;
 mod trap;
+mod verdict;
+mod work;
 mod zookeeper;
 
 use std::time::Duration;
@@ -33,12 +38,16 @@ use std::time::Duration;
 use tokio::time::sleep;
 
 pub use check::Report;
+pub use library::Library;
 pub use load::run as load;
 pub use network::Medium;
 pub use probe::reach;
 pub use profile::{Profile, Protection};
 pub use servers::Servers;
 pub(crate) use site::{Blow, Site};
+pub use soak::{Soak, Tally};
+pub use tested::{PAGE, Row, with_rows};
+pub use work::run as work;
 
 use crate::Chains;
 use crew::Crew;
@@ -89,6 +98,8 @@ pub struct Setting {
     pub medium: Medium,
     /// The program of which `program load …` is a worker.
     pub program: String,
+    /// Whose locks are compared under less work; this project's under all work where nothing is named.
+    pub library: Option<Library>,
 }
 
 /// Tortures with one profile for so long.
@@ -114,7 +125,7 @@ pub async fn torture(profile: Profile, setting: &Setting, time: Duration) -> Out
     }
     healed.push(history::monotonic());
     sleep(2 * recovery).await;
-    let (mut report, chains) = stop(&mut crew, &healed, profile).await;
+    let (mut report, chains) = stop(&mut crew, &healed).await;
     report.violations.append(&mut crew.violations);
     Outcome {
         report,
@@ -124,12 +135,12 @@ pub async fn torture(profile: Profile, setting: &Setting, time: Duration) -> Out
     }
 }
 
-async fn stop(crew: &mut Crew, healed: &[Duration], profile: Profile) -> (Report, Chains) {
+async fn stop(crew: &mut Crew, healed: &[Duration]) -> (Report, Chains) {
     for worker in &mut crew.workers {
         worker.kill().await;
     }
     let events = history::read(crew.directory()).expect("the histories can be read");
-    let promises = profile.promises(crew.servers);
+    let promises = crew.promises();
     let mut report = check::check(&events, healed, promises);
     report.check_closed(&events, &crew.closed);
     report.check_served(&events, &crew.served);

@@ -115,7 +115,7 @@ impl Profile {
     }
 
     /// What it is called.
-    pub(super) fn name(self) -> &'static str {
+    pub fn name(self) -> &'static str {
         let found = Self::ALL.iter().find(|(_, profile)| *profile == self);
         found.expect("all have names").0
     }
@@ -209,13 +209,13 @@ impl Profile {
     }
 
     /// How many grants a minute has at the least, if it shows anything.
-    pub fn grants(self, servers: Servers) -> f64 {
+    pub(super) fn grants(self, servers: Servers) -> f64 {
         // Much of the time of the others there is nobody who grants anything.
         servers.grants() * if self.is_standard() { 1.0 } else { 0.1 }
     }
 
     /// How often a lock is handed over within a process in a minute at the least.
-    pub fn hand_overs(self, servers: Servers) -> f64 {
+    pub(super) fn hand_overs(self, servers: Servers) -> f64 {
         if servers.chain() && self.is_standard() {
             500.0
         } else {
@@ -224,7 +224,7 @@ impl Profile {
     }
 
     /// How many locks are lost by it in a minute at the least, if it shows anything.
-    pub fn losses(self, servers: Servers) -> f64 {
+    pub(super) fn losses(self, servers: Servers) -> f64 {
         match self {
             // Most leases outlive a failover.
             Self::Clocks

@@ -104,7 +104,7 @@ impl Servers {
 
     /// How soon a key goes on after a fault: what is left of a lease, and a second. Servers that elect a leader give
     /// every lease its full time again.
-    pub fn recovery(self) -> Duration {
+    pub(super) fn recovery(self) -> Duration {
         if self.elects() {
             2 * SESSION + ELECTION
         } else {

@@ -37,7 +37,20 @@ impl Worker {
         worker
     }
 
-    /// The fence of the grant that a locker tells of next.
+    /// Starts one that stands for election again and again, and publishes `data` when it leads.
+    pub async fn candidate(
+        program: &str,
+        url: &str,
+        [election, data]: [&str; 2],
+        ttl: u64,
+    ) -> Self {
+        let args = ["candidate", url, election, data, &ttl.to_string()];
+        let mut worker = Self::spawn(program, args).await;
+        assert_eq!(worker.line().await, "connected");
+        worker
+    }
+
+    /// The fence of the grant that a locker or a candidate tells of next.
     pub async fn fence(&mut self) -> u64 {
         let line = self.line().await;
         let fence = line.split_once(" granted ");

@@ -65,6 +65,26 @@ async fn a_process_is_ready_while_some_masters_serve() {
 }
 
 #[tokio::test]
+async fn a_process_that_starts_while_a_master_is_gone_serves_the_others() {
+    let fleet = ClusterFleet::builder().option("cluster-require-full-coverage", "no");
+    let mut fleet = fleet.start().await;
+    let (gone, stays) = (key_of(&fleet, 0).await, key_of(&fleet, 1).await);
+    let url = format!("{}?unavailable_wait=200ms&connect_timeout=1s", fleet.url());
+    fleet.node_mut(0).kill().await;
+    let starts = async {
+        loop {
+            if let Ok(locks) = LockManager::connect(&url).await {
+                break locks;
+            }
+        }
+    };
+    let locks = within(TIME_LIMIT, starts).await;
+    eventually(TIME_LIMIT, async || ready(&locks).await == 200).await;
+    eventually(TIME_LIMIT, async || status(&locks, &stays).await == 200).await;
+    assert_eq!(status(&locks, &gone).await, 503);
+}
+
+#[tokio::test]
 async fn a_cluster_that_serves_nothing_as_long_as_a_master_is_gone_is_not_ready() {
     let fleet = ClusterFleet::builder().node_timeout(Duration::from_secs(1));
     // Its replica does not replace it.

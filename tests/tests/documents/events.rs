@@ -23,9 +23,9 @@ fn an_event_that_is_emitted_otherwise_is_noticed() {
         // info!("no event either")
         info!(target: "lock_runtime", parent: None, connection, error = %cause, "down");
     "#;
-    let table = "| event | level | fields |\n|---|---|---|\n\
-        | `stop` | warn | `key` `function` `template` `fence` | why |\n| `down` | warn | `connection` | why |\n";
-    let (emitted, documented) = (emitted(source), documented(table));
+    let tables = "| event of an acquisition | level | other fields |\n|---|---|---|\n| `stop` | warn | `fence` | why |\n\n\
+        | other event | level | fields |\n|---|---|---|\n| `down` | warn | `connection` | why |\n";
+    let (emitted, documented) = (emitted(source), documented(tables));
     assert_eq!(emitted.len(), 2);
     assert_eq!(emitted[0], documented[0]);
     assert_eq!(emitted[1].level, "info");
@@ -40,25 +40,28 @@ struct Event {
     fields: Vec<String>,
 }
 
-/// The rows of the table of events.
+/// The fields of every event of an acquisition, beside its `id`.
+const OF_AN_ACQUISITION: [&str; 3] = ["key", "function", "template"];
+
+/// The rows of both tables of events.
 fn documented(source: &str) -> Vec<Event> {
-    let in_backticks = |cell: &str| {
-        cell.split('`')
-            .skip(1)
-            .step_by(2)
-            .map(str::to_owned)
-            .collect()
-    };
-    let event = |row: &str| {
+    let event = |row: &&str, of_all: &[&str]| {
         let cells: Vec<_> = row.split('|').map(str::trim).collect();
+        let in_backticks = cells[3].split('`').skip(1).step_by(2);
+        let fields = of_all.iter().copied().chain(in_backticks);
         Event {
             name: cells[1].trim_matches('`').to_owned(),
             level: cells[2].to_owned(),
-            fields: in_backticks(cells[3]),
+            fields: fields.map(str::to_owned).collect(),
         }
     };
-    let rows = rows_of_table(source, "", "event").into_iter();
-    rows.map(event).collect()
+    let of_an_acquisition = rows_of_table(source, "", "event of an acquisition");
+    let others = rows_of_table(source, "", "other event");
+    let own = of_an_acquisition
+        .iter()
+        .map(|row| event(row, &OF_AN_ACQUISITION));
+    own.chain(others.iter().map(|row| event(row, &[])))
+        .collect()
 }
 
 /// What the macros of `tracing`, and `event!` for those of one acquisition, are called with.
@@ -91,8 +94,7 @@ fn event(name: &str, arguments: &[String]) -> Event {
     let name = arguments.iter().find(quoted).expect("an event has a name");
     let mut fields = Vec::new();
     if of_one_acquisition {
-        let of_all = ["key", "function", "template"];
-        fields.extend(of_all.map(str::to_owned));
+        fields.extend(OF_AN_ACQUISITION.map(str::to_owned));
     }
     // The first ones of `event!` are the level and the terms.
     let rest = arguments

@@ -8,14 +8,17 @@ use crate::repository::{read, rows_of_table};
 fn no_word_is_explained_twice() {
     let words = words(&read("docs/guide/what-it-is.md"));
     let expected = [
+        "acquisition",
         "chain",
         "cooldown",
         "deadline",
         "fencing token",
+        "guard",
         "hand-over",
         "holder",
         "lease",
         "lock",
+        "manager",
         "quarantine",
         "renewal",
         "waiter",

@@ -10,8 +10,10 @@ use tests::{
     LONG, Store, TIME_LIMIT, connect, kinds, on_every_store, queued, release, take, take_turn,
     within,
 };
+use tokio::task::JoinSet;
 
 mod in_memory;
+mod postgres_server;
 mod redis_server;
 
 on_every_store! {
@@ -20,6 +22,7 @@ on_every_store! {
     a_revocation_is_remembered_whoever_revokes [history force_release],
     so_many_grants_are_remembered_and_no_more [history],
     each_of_those_who_wait_in_one_process_is_remembered [history],
+    each_lock_of_a_batch_is_remembered [history],
     those_who_share_a_lock_are_remembered_one_by_one [history read permits],
     a_cooldown_begins_with_a_release [history min_hold],
     a_ticket_ends_a_grant_and_its_adopter_begins_one [history tickets read permits force_release],
@@ -135,6 +138,23 @@ async fn each_of_those_who_wait_in_one_process_is_remembered(store: Store) {
     let known = history(&locks, "key").await;
     assert_eq!(fences(&known), granted);
     assert_eq!(ends(&known), [Some(GrantEnd::Released); 6]);
+}
+
+/// Calls that are made at once may go to the server together.
+async fn each_lock_of_a_batch_is_remembered(store: Store) {
+    let locks = keeping(&store, MANY).await;
+    take_turn(&locks, "warm").await;
+    let keys: Vec<_> = (0..MANY).map(|it| it.to_string()).collect();
+    let mut cycles = JoinSet::new();
+    for key in keys.clone() {
+        let locks = locks.clone();
+        cycles.spawn(async move { take_turn(&locks, &key).await });
+    }
+    within(TIME_LIMIT, cycles.join_all()).await;
+    for key in &keys {
+        let known = history(&locks, key).await;
+        assert_eq!(ends(&known), [Some(GrantEnd::Released)], "{key}");
+    }
 }
 
 async fn those_who_share_a_lock_are_remembered_one_by_one(store: Store) {

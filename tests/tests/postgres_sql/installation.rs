@@ -24,7 +24,7 @@ async fn several_that_install_at_once_install_one_schema() {
         installed.unwrap();
     }
     let mut peer = Peer::new(&home).await;
-    assert_eq!(peer.call("version()").await[0][0].as_deref(), Some("1"));
+    assert_eq!(peer.call("version()").await[0][0].as_deref(), Some("2"));
     peer.take("lock:{a}", 1).await;
 }
 
@@ -55,7 +55,7 @@ async fn installing_again_waits_for_nobody_who_reads() {
     };
     let schema = home.schema();
     let (mut reader, mut sql) = (home.peer().await, home.peer().await);
-    let tables = ["lock", "sharer", "waiter", "run", "meta"];
+    let tables = ["lock", "sharer", "waiter", "history", "run", "meta"];
     let tables = tables.map(|it| format!("{schema}.{it}")).join(", ");
     reader
         .rows(&format!("BEGIN; LOCK TABLE {tables} IN ACCESS SHARE MODE"))

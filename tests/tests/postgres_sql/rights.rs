@@ -67,6 +67,7 @@ async fn the_right_to_use_the_schema_is_enough_for_every_call() {
         "sweep('', 9)",
         "quarantined(9)",
         "version()",
+        "grants('lock:{b}')",
     ] {
         peer.call(call).await;
     }
@@ -86,7 +87,7 @@ async fn callers_have_no_right_to_tables_and_to_what_serves_the_functions() {
         return;
     };
     let schema = home.schema();
-    for table in ["lock", "waiter", "sharer", "run", "meta"] {
+    for table in ["lock", "waiter", "sharer", "history", "run", "meta"] {
         for sql in [
             format!("SELECT * FROM {schema}.{table}"),
             format!("DELETE FROM {schema}.{table}"),
@@ -103,6 +104,7 @@ async fn callers_have_no_right_to_tables_and_to_what_serves_the_functions() {
         "make('lock:{a}')",
         "flush(false)",
         "guard('a')",
+        "note_holders('lock:{a}', 1)",
     ] {
         assert_eq!(
             shop.try_rows(&format!("SELECT {schema}.{call}"))

@@ -97,3 +97,32 @@ async fn what_the_dead_have_left_goes_with_the_row() {
         );
     }
 }
+
+#[tokio::test]
+async fn histories_of_locks_that_nobody_takes_are_forgotten_after_32_days() {
+    let Some(home) = installed().await else {
+        return;
+    };
+    let mut peer = Peer::new(&home).await;
+    let schema = home.schema();
+    for (name, fence, days) in [
+        ("a", 1, 33),
+        ("a", 2, 31),
+        ("b", 1, 34),
+        ("b", 2, 33),
+        ("c", 1, 1),
+    ] {
+        peer.sql
+            .rows(&format!(
+                "INSERT INTO {schema}.history (name, fence, token, who, kind, since) VALUES \
+                 ('lock:{{{name}}}', {fence}, gen_random_uuid(), '', 'x', clock_timestamp() - interval '{days} days')"
+            ))
+            .await;
+    }
+    sweep(&mut peer, "", 100).await;
+    let left = format!("SELECT name || fence FROM {schema}.history ORDER BY name, fence");
+    assert_eq!(
+        peer.sql.column(&left).await,
+        ["lock:{a}1", "lock:{a}2", "lock:{c}1"]
+    );
+}

@@ -4,8 +4,10 @@
 #![allow(clippy::unwrap_used, reason = "a panic fails the test")]
 
 mod in_the_attribute;
+mod on_etcd_under_faults;
 mod on_postgres_under_faults;
 mod on_redis_under_faults;
+mod on_zookeeper_under_faults;
 mod scripts;
 mod transfers;
 mod under_faults;

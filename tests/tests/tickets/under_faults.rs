@@ -28,7 +28,12 @@ impl<S> Scene<S> {
     ) -> Self {
         let proxy = Proxy::start(addr);
         let config = LockConfig::new(url(&server, proxy.addr())).expect("a URL");
-        let ours = connect(config.connect_timeout(TIME_LIMIT)).await;
+        let ours = connect(
+            config
+                .connect_timeout(TIME_LIMIT)
+                .unavailable_wait(TIME_LIMIT),
+        )
+        .await;
         // The server has to know what is called, so that an answer is not that it does not.
         let ticket = take(&ours, "key", LONG).await.into_ticket(LONG).await;
         let ticket = ticket.expect("it is held");

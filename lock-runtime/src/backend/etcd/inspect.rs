@@ -129,21 +129,32 @@ impl Inspector {
         queue.truncate(entry::holders(&queue));
         let mut told = 0;
         for entry in queue {
-            let holder = entry.holder();
-            if holder.cooling_down || holder.process.is_none() {
-                continue;
-            }
-            let asked = entry.asked();
-            match self
-                .ask(Call::rewrite(entry.key, entry.created, asked, None))
-                .await?
-            {
-                // It may have released the lock meanwhile.
-                Reply::Txn(txn) => told += usize::from(txn.succeeded),
-                _ => return Err(mismatch()),
-            }
+            told += usize::from(self.ask_holder(entry).await?);
         }
         Ok(told)
+    }
+
+    /// Asks one holder, whatever it writes into its entry meanwhile, unless it releases the lock.
+    async fn ask_holder(&self, mut entry: Entry) -> Result<bool, Cause> {
+        loop {
+            let holder = entry.holder();
+            if holder.cooling_down || holder.ticket || holder.process.is_none() {
+                return Ok(false);
+            }
+            let (key, created) = (entry.key.clone(), entry.created);
+            let call = Call::rewrite_as_read(key, entry.modified, entry.asked());
+            let Reply::Txn(txn) = self.ask(call).await? else {
+                return Err(mismatch());
+            };
+            if txn.succeeded {
+                return Ok(true);
+            }
+            let now = txn.ranges().next().unwrap_or_default().kvs;
+            match entry::queue(&self.keys, now).pop() {
+                Some(same) if same.created == created => entry = same,
+                _ => return Ok(false),
+            }
+        }
     }
 
     /// How long a member takes to read a key.

@@ -4,6 +4,8 @@
 mod address;
 mod diagnosis;
 mod findings;
+#[cfg(fuzzing)]
+pub(crate) mod fuzzing;
 mod inspect;
 mod protocol;
 mod queue;
@@ -48,7 +50,6 @@ impl Target for Address {
         Capabilities {
             // Nothing here makes entries.
             history: false,
-            tickets: false,
             answers: false,
             ..Capabilities::all("etcd")
         }

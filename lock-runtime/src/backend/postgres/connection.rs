@@ -257,7 +257,8 @@ impl Connection {
             return any;
         }
         let calls = self.queue.calls();
-        for batch in batches(calls, std::mem::take(&mut self.apart)) {
+        let apart = std::mem::take(&mut self.apart) || self.functions.keep_history();
+        for batch in batches(calls, apart) {
             if let Some(call) = self.functions.call(&batch, &server) {
                 any |= self.link.send(now, [(call, Task::Claims(batch))]);
             }

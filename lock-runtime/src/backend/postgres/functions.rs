@@ -30,6 +30,8 @@ pub(super) struct Functions {
     longest: i64,
     /// Whether grants wait for the disk.
     pub(super) durable: bool,
+    /// How many grants of each lock to remember; zero for none.
+    history: u32,
     acquire: Arc<Statement>,
     acquire_unless_full: Arc<Statement>,
     ask: Arc<Statement>,
@@ -44,6 +46,7 @@ pub(super) struct Functions {
     status: Arc<Statement>,
     list: Arc<Statement>,
     overview: Arc<Statement>,
+    grants: Arc<Statement>,
     force: Arc<Statement>,
     sweep: Arc<Statement>,
     quarantined: Arc<Statement>,
@@ -51,7 +54,13 @@ pub(super) struct Functions {
 
 impl Functions {
     /// Of a schema whose name is quoted.
-    pub(super) fn new(schema: &str, prefix: &str, longest: i64, durable: bool) -> Self {
+    pub(super) fn new(
+        schema: &str,
+        prefix: &str,
+        longest: i64,
+        durable: bool,
+        history: u32,
+    ) -> Self {
         let statement = |name: &'static str, select: &str, types: &'static [Type]| {
             let args: Vec<_> = (1..=types.len()).map(|it| format!("${it}")).collect();
             let text = format!("{select} {schema}.{name}({})", args.join(", "));
@@ -60,31 +69,64 @@ impl Functions {
         let function = |name, types| statement(name, "SELECT * FROM", types);
         // The answer is one value: without a scan of the function, the call costs less.
         let value = |name, types| statement(name, "SELECT", types);
+        let noted = history > 0;
         Self {
             schema: schema.into(),
             prefix: prefix.into(),
             longest,
             durable,
-            acquire: function(
-                "acquire",
-                &[
-                    Text, Uuid, Text, Text, Int4, Uuid, Bool, Bool, Int8, Int4, Bool,
-                ],
-            ),
+            history,
+            acquire: if noted {
+                function(
+                    "acquire_noted",
+                    &[
+                        Text, Uuid, Text, Text, Int4, Uuid, Bool, Bool, Int8, Int4, Bool, Int4,
+                        Int4,
+                    ],
+                )
+            } else {
+                function(
+                    "acquire",
+                    &[
+                        Text, Uuid, Text, Text, Int4, Uuid, Bool, Bool, Int8, Int4, Bool,
+                    ],
+                )
+            },
             acquire_unless_full: function(
                 "acquire_unless_full",
                 &[
                     Text, Uuid, Text, Text, Int4, Uuid, Bool, Int8, Int4, Bool, Int4,
                 ],
             ),
-            ask: function("ask", &[Text, UuidArray, Int4Array, Uuid, Int4, Bool]),
-            release: value("release", &[Text, Uuid, Int4, Bool, Uuid, Int4]),
+            ask: if noted {
+                function(
+                    "ask_noted",
+                    &[Text, UuidArray, Int4Array, Uuid, Int4, Bool, Int4],
+                )
+            } else {
+                function("ask", &[Text, UuidArray, Int4Array, Uuid, Int4, Bool])
+            },
+            release: if noted {
+                value("release_noted", &[Text, Uuid, Int4, Bool, Uuid, Int4, Int4])
+            } else {
+                value("release", &[Text, Uuid, Int4, Bool, Uuid, Int4])
+            },
             renew: value("renew", &[TextArray, UuidArray, Int4Array, Bool]),
             ask_to_yield: value("ask_to_yield", &[Text]),
             standing: function("standing", &[TextArray, UuidArray]),
             pass: value("pass", &[Text, Uuid, Int8]),
-            issue: value("issue", &[Text, Uuid, Text, Int4, Bool]),
-            adopt: function("adopt", &[Text, Uuid, Text, Text, Int4, Text, Int4, Bool]),
+            issue: value(
+                if noted { "issue_noted" } else { "issue" },
+                &[Text, Uuid, Text, Int4, Bool],
+            ),
+            adopt: if noted {
+                function(
+                    "adopt_noted",
+                    &[Text, Uuid, Text, Text, Int4, Text, Int4, Bool, Int4],
+                )
+            } else {
+                function("adopt", &[Text, Uuid, Text, Text, Int4, Text, Int4, Bool])
+            },
             many: function(
                 "many",
                 &[
@@ -94,6 +136,7 @@ impl Functions {
             status: function("status", &[Text, Uuid]),
             list: function("list", &[Text, Text, Int4]),
             overview: function("overview", &[Text, Text, Int4, Int4]),
+            grants: function("grants", &[Text]),
             force: function("force", &[Text, Uuid, Int4]),
             sweep: function("sweep", &[Text, Int4]),
             quarantined: value("quarantined", &[Int4]),
@@ -108,6 +151,11 @@ impl Functions {
     /// Whether grants wait for the disk.
     pub(super) fn are_durable(&self) -> bool {
         self.durable
+    }
+
+    /// Whether each grant and each release is noted.
+    pub(super) fn keep_history(&self) -> bool {
+        self.history > 0
     }
 
     /// Whether a server may have to grant nothing for a while.
@@ -245,36 +293,44 @@ impl Functions {
         server: &Server,
     ) -> (&Arc<Statement>, Vec<Arg>) {
         let terms = &bearer.terms;
+        // A server sees no grants within a chain, so whoever keeps a history forms none.
+        let mark = if self.keep_history() {
+            ""
+        } else {
+            mark(company)
+        };
         let mut args = vec![
             self.name(&terms.key).into(),
             bearer.token.into(),
             who(bearer).into(),
-            format!("{}{}", KindCode(terms.kind), mark(company)).into(),
+            format!("{}{mark}", KindCode(terms.kind)).into(),
             ttl(bearer).into(),
             server.session.token().into(),
             server.listens.into(),
         ];
         // A waiter that has a position had it before the queue was full.
         let most = terms.max_waiters.filter(|_| position.is_none());
-        if most.is_none() {
+        let most = most.map(|it| signed(it.into()).min(i32::MAX.into()));
+        let is_limited = most.is_some() && !self.keep_history();
+        if !is_limited {
             args.push((!terms.wait.is_try()).into());
         }
         args.push(position.map(signed).into());
         args.push(self.longest.into());
         args.push(self.durable.into());
-        match most {
-            None => (&self.acquire, args),
-            Some(most) => {
-                args.push(signed(most.into()).min(i32::MAX.into()).into());
-                (&self.acquire_unless_full, args)
-            }
+        if is_limited || self.keep_history() {
+            args.push(most.into());
+        }
+        match is_limited {
+            true => (&self.acquire_unless_full, args),
+            false => (&self.acquire, self.noted(args)),
         }
     }
 
     fn adopt_args(&self, bearer: &Bearer) -> Vec<Arg> {
         let terms = &bearer.terms;
         let ticket = terms.adopts.map(|it| format!("{TICKET}{it} "));
-        vec![
+        let args = vec![
             self.name(&terms.key).into(),
             bearer.token.into(),
             who(bearer).into(),
@@ -283,20 +339,21 @@ impl Functions {
             ticket.unwrap_or_default().into(),
             self.longest.into(),
             self.durable.into(),
-        ]
+        ];
+        self.noted(args)
     }
 
     fn ask_args(&self, bearers: &[Bearer], server: &Server) -> Vec<Arg> {
         let tokens: Vec<_> = bearers.iter().map(|it| it.token).collect();
         let ttls: Vec<_> = bearers.iter().map(ttl).collect();
-        vec![
+        self.noted(vec![
             self.name(&bearers[0].terms.key).into(),
             tokens.into(),
             ttls.into(),
             server.session.token().into(),
             self.longest.into(),
             self.durable.into(),
-        ]
+        ])
     }
 
     fn release_args(
@@ -307,14 +364,22 @@ impl Functions {
         leave: bool,
         server: &Server,
     ) -> Vec<Arg> {
-        vec![
+        self.noted(vec![
             name.into(),
             token.into(),
             rest.into(),
             leave.into(),
             server.session.token().into(),
             self.longest.into(),
-        ]
+        ])
+    }
+
+    /// With how many grants to remember, where the function notes them.
+    fn noted(&self, mut args: Vec<Arg>) -> Vec<Arg> {
+        if self.keep_history() {
+            args.push(self.history.into());
+        }
+        args
     }
 
     fn renewal<'a>(
@@ -388,6 +453,7 @@ impl Functions {
                 (&self.overview, args)
             }
             Inspect::Ask(key) => (&self.ask_to_yield, vec![self.name(key).into()]),
+            Inspect::History(key) => (&self.grants, vec![self.name(key).into()]),
             Inspect::ForceRelease(key) => {
                 let name = self.name(key);
                 (

@@ -6,6 +6,8 @@ mod batch;
 mod connection;
 mod findings;
 mod functions;
+#[cfg(fuzzing)]
+pub(crate) mod fuzzing;
 mod inspect;
 mod protocol;
 mod queries;
@@ -98,6 +100,7 @@ impl Postgres {
             &setup.prefix,
             i64::try_from(longest).unwrap_or(i64::MAX),
             address.commit == Commit::Sync,
+            u32::try_from(setup.history).unwrap_or(u32::MAX),
         ));
         let dialer = Dialer::new(address, setup, schema);
         let now = setup.clock.now();

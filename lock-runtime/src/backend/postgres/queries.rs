@@ -11,10 +11,11 @@ use crate::types::query::Query;
 impl Postgres {
     pub(super) fn begin(&mut self, query: Query) {
         let connection = match &query {
-            Query::Status(key, _) | Query::ForceRelease(key, _) | Query::Ask(key, _) => {
-                self.connection_of(key)
-            }
-            Query::List(..) | Query::Overview(..) | Query::History(..) | Query::Diagnose(_) => 0,
+            Query::Status(key, _)
+            | Query::ForceRelease(key, _)
+            | Query::Ask(key, _)
+            | Query::History(key, _) => self.connection_of(key),
+            Query::List(..) | Query::Overview(..) | Query::Diagnose(_) => 0,
             Query::Health(_) => self.connection_to_probe(),
         };
         let inspector = Inspector {
@@ -31,8 +32,7 @@ impl Postgres {
             Query::Overview(pattern, reply) => queries.begin(reply, inspector.overview(pattern)),
             Query::ForceRelease(key, reply) => queries.begin(reply, inspector.force_release(key)),
             Query::Ask(key, reply) => queries.begin(reply, inspector.ask_to_yield(key)),
-            // The store has no such capability.
-            Query::History(..) => {}
+            Query::History(key, reply) => queries.begin(reply, inspector.history(key)),
             Query::Diagnose(reply) => queries.begin(reply, inspector.diagnose(is_pooled)),
             Query::Health(reply) => queries.probe(connection, reply, inspector.echo()),
         }

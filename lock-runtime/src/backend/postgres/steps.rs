@@ -26,6 +26,8 @@ pub(super) enum Inspect {
     ForceRelease(LockKey),
     /// Asks its holders to yield.
     Ask(LockKey),
+    /// Its last grants.
+    History(LockKey),
     /// Something that locks depend on.
     Look(Arc<Statement>),
 }
@@ -52,7 +54,9 @@ impl Step for Inspect {
 
     fn key(&self) -> Option<&LockKey> {
         match self {
-            Self::Status(key) | Self::ForceRelease(key) | Self::Ask(key) => Some(key),
+            Self::Status(key) | Self::ForceRelease(key) | Self::Ask(key) | Self::History(key) => {
+                Some(key)
+            }
             _ => None,
         }
     }

@@ -23,8 +23,6 @@ fn target(url: &mut Url, _: bool) -> Result<Arc<dyn Target>, LockError> {
 impl Target for Address {
     fn capabilities(&self) -> Capabilities {
         Capabilities {
-            // Nothing here makes entries.
-            history: false,
             answers: false,
             ..Capabilities::all("PostgreSQL")
         }

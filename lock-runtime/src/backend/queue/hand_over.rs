@@ -33,7 +33,9 @@ impl<S: Step> Queue<S> {
         let key = claim.bearer.terms.key.clone();
         let mut ids = VecDeque::with_capacity(followers.len());
         let mut latest = None;
-        for (token, fence) in followers.iter().zip(fence + 1..) {
+        // A forged number may be the largest.
+        let fences = (1..).map(|place| fence.saturating_add(place));
+        for (token, fence) in followers.iter().zip(fences) {
             let Some(&id) = self.ids.get(token) else {
                 continue;
             };

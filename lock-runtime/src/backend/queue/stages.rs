@@ -169,16 +169,22 @@ impl<S: Step> Queue<S> {
         since: Moment,
         ttl: Duration,
     ) {
-        if let Some(claim) = self.claims.get_mut(&id) {
-            let granted = now;
-            claim.stage = Stage::Held { fence, granted };
-            claim.lease = (since, ttl);
-            self.claims.report(Outcome::Granted {
-                id,
-                fence,
-                since,
-                ttl,
-            });
+        let Some(claim) = self.claims.get_mut(&id) else {
+            return;
+        };
+        let granted = now;
+        claim.stage = Stage::Held { fence, granted };
+        claim.lease = (since, ttl);
+        let leads = claim.bearer.terms.data.is_some() && !claim.is_part;
+        self.claims.report(Outcome::Granted {
+            id,
+            fence,
+            since,
+            ttl,
+        });
+        if leads && !self.passes {
+            // Its note shows observers a leader that stops before its first renewal is due.
+            self.renew(now, id);
         }
     }
 

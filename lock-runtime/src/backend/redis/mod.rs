@@ -5,6 +5,8 @@ mod address;
 pub(crate) mod cluster;
 mod connected;
 mod findings;
+#[cfg(fuzzing)]
+pub(crate) mod fuzzing;
 mod inspect;
 mod lua;
 mod opening;

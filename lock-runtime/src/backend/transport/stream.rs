@@ -36,14 +36,18 @@ pub(crate) fn flush(stream: &mut dyn Stream, cx: &mut Context<'_>) -> io::Result
     }
 }
 
-/// Reads all that has arrived.
+/// How many chunks are read in a row: a server that never pauses would keep the thread, and fill
+/// the memory.
+const IN_A_ROW: usize = 128;
+
+/// Reads what has arrived. If there is more, wakes to go on.
 pub(crate) fn read(
     stream: &mut dyn Stream,
     cx: &mut Context<'_>,
     mut take: impl FnMut(&[u8]),
 ) -> io::Result<()> {
     let mut chunk = [0; 8192];
-    loop {
+    for _ in 0..IN_A_ROW {
         let mut buffer = ReadBuf::new(&mut chunk);
         match Pin::new(&mut *stream).poll_read(cx, &mut buffer) {
             Poll::Ready(Ok(())) if buffer.filled().is_empty() => {
@@ -54,6 +58,8 @@ pub(crate) fn read(
             Poll::Pending => return Ok(()),
         }
     }
+    cx.waker().wake_by_ref();
+    Ok(())
 }
 
 /// Connects to the first of a host's addresses that answers: a silent one must not hold
@@ -74,4 +80,67 @@ pub(super) async fn tcp(host: &Host) -> io::Result<TcpStream> {
         }
     }
     Err(error)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicBool, Ordering};
+    use std::task::{Wake, Waker};
+
+    use super::*;
+
+    /// Always has more to say.
+    struct Endless;
+
+    impl AsyncRead for Endless {
+        fn poll_read(
+            self: Pin<&mut Self>,
+            _: &mut Context<'_>,
+            buffer: &mut ReadBuf<'_>,
+        ) -> Poll<io::Result<()>> {
+            buffer.put_slice(&[7; 8192]);
+            Poll::Ready(Ok(()))
+        }
+    }
+
+    impl AsyncWrite for Endless {
+        fn poll_write(
+            self: Pin<&mut Self>,
+            _: &mut Context<'_>,
+            bytes: &[u8],
+        ) -> Poll<io::Result<usize>> {
+            Poll::Ready(Ok(bytes.len()))
+        }
+
+        fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+            Poll::Ready(Ok(()))
+        }
+
+        fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+            Poll::Ready(Ok(()))
+        }
+    }
+
+    #[derive(Default)]
+    struct Woken(AtomicBool);
+
+    impl Wake for Woken {
+        fn wake(self: Arc<Self>) {
+            self.0.store(true, Ordering::SeqCst);
+        }
+    }
+
+    #[test]
+    fn a_server_that_never_pauses_does_not_keep_the_thread() {
+        let woken = Arc::new(Woken::default());
+        let waker = Waker::from(Arc::clone(&woken));
+        let mut read_bytes = 0;
+        let read = read(&mut Endless, &mut Context::from_waker(&waker), |bytes| {
+            read_bytes += bytes.len();
+        });
+        assert!(read.is_ok());
+        assert_eq!(read_bytes, IN_A_ROW * 8192);
+        assert!(woken.0.load(Ordering::SeqCst));
+    }
 }

@@ -67,6 +67,18 @@ pub(crate) enum Step {
     /// Its own node, after that change.
     Enter,
     Leave,
+    /// The queue, for the node of a ticket.
+    Seek,
+    /// That node.
+    Ticket(Entry),
+    /// The node of a ticket is replaced by its own.
+    Adopt(Entry),
+    /// Its own node after that.
+    Adopted,
+    /// The node of its ticket, which may have been created.
+    Issued,
+    /// The node of a cooldown or ticket beside the holder, for callers that are refused.
+    Timed(Entry),
 }
 
 impl Call {

@@ -5,7 +5,7 @@ use std::time::{Duration, SystemTime};
 use tokio::sync::oneshot;
 
 use super::call::{Answered, Call, Recipient, cause};
-use super::protocol::entry::{self, Entry, holders, left};
+use super::protocol::entry::{self, Entry, Keeper, holders, left};
 use super::protocol::op::{ANY, Op};
 use super::protocol::paths::{Paths, key};
 use super::protocol::reply::{Reply, Stat, Trouble};
@@ -82,7 +82,10 @@ impl Inspector {
         let first = self.read(&path, first).await?;
         Ok((!queue.is_empty()).then(|| Summary {
             key,
-            kind: holding.iter().find(|it| !it.is_cooldown).map(|it| it.kind),
+            kind: holding
+                .iter()
+                .find(|it| it.keeper != Keeper::Cooldown)
+                .map(|it| it.kind),
             holders: named.iter().map(|it| it.holder(time)).collect(),
             held_by: holding.len(),
             waiting: waiting.len(),
@@ -90,11 +93,11 @@ impl Inspector {
         }))
     }
 
-    /// Leaves out names of which only ended cooldowns are left.
+    /// Leaves out names of which only ended cooldowns and tickets are left.
     pub(super) async fn list(self, pattern: Pattern) -> Result<Vec<LockKey>, Cause> {
         let mut held = Vec::new();
         for (key, queue) in self.queues(&pattern).await? {
-            let is_held = match queue.iter().all(|it| it.is_cooldown) {
+            let is_held = match queue.iter().all(|it| it.is_timed()) {
                 false => true,
                 true if queue.is_empty() => false,
                 true => {
@@ -121,7 +124,7 @@ impl Inspector {
         let mut released = 0;
         for (entry, asked) in holding.iter().zip(asked) {
             let mut deleted = is_deleted(&answer(asked).await?)?;
-            if !deleted && !entry.is_cooldown {
+            if !deleted && !entry.is_timed() {
                 // Its holder has released it meanwhile, and the lock may cool down.
                 deleted = is_deleted(&answer(delete(entry.cooldown())).await?)?;
             }
@@ -137,7 +140,7 @@ impl Inspector {
         let holding = &queue[..holders(&queue)];
         let mut told = 0;
         for seen in self.read(&path, holding).await? {
-            if seen.entry.is_cooldown || entry::holder(&seen.data).process.is_none() {
+            if seen.entry.is_timed() || entry::holder(&seen.data).process.is_none() {
                 continue;
             }
             let path = format!("{path}/{}", seen.entry);
@@ -187,11 +190,11 @@ impl Inspector {
         Ok(queues)
     }
 
-    /// The queue of a lock without ended cooldowns, and the server's time if that is
+    /// The queue of a lock without ended cooldowns and tickets, and the server's time if that is
     /// needed to say how long something cools down or waits.
     async fn queue(&self, path: &str) -> Result<(Vec<Entry>, i64), Cause> {
         let mut queue = Entry::queue(&self.children(path).await?);
-        let cooldowns: Vec<_> = queue.iter().filter(|it| it.is_cooldown).copied().collect();
+        let cooldowns: Vec<_> = queue.iter().filter(|it| it.is_timed()).copied().collect();
         let all_hold = cooldowns.is_empty() && holders(&queue) == queue.len();
         let Some(session) = self.session.clone().filter(|_| !all_hold) else {
             return Ok((queue, 0));
@@ -213,7 +216,7 @@ impl Inspector {
             .filter(|it| goes_on(it))
             .map(|it| it.entry)
             .collect();
-        queue.retain(|it| !it.is_cooldown || cooldowns.contains(it));
+        queue.retain(|it| !it.is_timed() || cooldowns.contains(it));
         Ok((queue, time))
     }
 
@@ -267,7 +270,8 @@ impl Seen {
 
     /// How old its node is at a time of the server's clock.
     fn age(&self, time: i64) -> Duration {
-        Duration::from_millis(u64::try_from(time - self.stat.created).unwrap_or(0))
+        let age = time.saturating_sub(self.stat.created);
+        Duration::from_millis(u64::try_from(age).unwrap_or(0))
     }
 
     fn waiter(&self, time: i64) -> Waiter {
@@ -277,7 +281,7 @@ impl Seen {
 
     fn holder(&self, time: i64) -> Holder {
         let mut holder = entry::holder(&self.data);
-        if self.entry.is_cooldown {
+        if self.entry.is_timed() {
             holder.remaining = Some(self.left(time));
         } else {
             holder.may_have_waited = true;

@@ -5,6 +5,8 @@ mod address;
 mod call;
 mod diagnosis;
 mod findings;
+#[cfg(fuzzing)]
+pub(crate) mod fuzzing;
 mod inspect;
 mod protocol;
 mod queries;
@@ -51,7 +53,6 @@ impl Target for Address {
         Capabilities {
             // Nothing here makes entries.
             history: false,
-            tickets: false,
             answers: false,
             ..Capabilities::all("ZooKeeper")
         }
@@ -239,8 +240,7 @@ impl Backend for ZooKeeper {
             Request::Renew(id) => self.queue.renew(id),
             Request::Release(id) => self.queue.release(now, id),
             Request::Query(query) => self.begin(query),
-            // The capabilities say no.
-            Request::Issue { .. } => {}
+            Request::Issue { id, ticket, time } => self.queue.issue(id, ticket, time),
         }
     }
 

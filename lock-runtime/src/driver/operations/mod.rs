@@ -22,6 +22,7 @@ use crate::base::numbers::Numbered;
 use crate::driver::delivery::{Answers, Pile};
 use crate::driver::ended::EndedLeases;
 use crate::driver::limits::Limits;
+use crate::driver::observers::Observers;
 use crate::driver::op::Op;
 use crate::driver::watchdog::{Due, Watchdog};
 use crate::held::guard::LockGuard;
@@ -56,6 +57,7 @@ pub(crate) struct Operations {
     ended: EndedLeases,
     /// Releases and abandoned acquisitions whose end is not known yet.
     releasing: Numbered<LeaseId, Releasing>,
+    observers: Observers,
     flushes: Vec<std::sync::mpsc::Sender<()>>,
     shutdown: Option<Shutdown>,
     requests: Vec<Request>,
@@ -97,6 +99,7 @@ impl Operations {
             watchdog: Watchdog::default(),
             ended: EndedLeases::default(),
             releasing: Numbered::default(),
+            observers: Observers::default(),
             flushes: Vec::new(),
             shutdown: None,
             requests: Vec::new(),
@@ -139,6 +142,7 @@ impl Operations {
             Op::TakeBack(terms) => self.take_back(now, terms),
             Op::PollReturned(id) => self.poll_returned(now, id),
             Op::Query(query) => self.ask(query),
+            Op::Observe(key, observer) => self.observers.add(now, key, observer),
             Op::Limit(lease) => self.watchdog.limit(lease),
             Op::Flush(answer) => self.flushes.push(answer),
             Op::ShutDown(answer) => self.shut_down(now, answer),
@@ -254,6 +258,7 @@ impl Operations {
             }
         }
         self.stop_keeping_what_is_due(now);
+        self.requests.extend(self.observers.tick(now));
         if self.releasing.is_empty() {
             for flush in self.flushes.drain(..) {
                 let _ = flush.send(());
@@ -278,6 +283,7 @@ impl Operations {
             self.next_heartbeat(),
             self.watchdog.next_wakeup(),
             self.ended.next_wakeup(),
+            self.observers.next_wakeup(),
             grace.filter(|_| !self.watchdog.is_empty()),
         ]
         .into_iter()

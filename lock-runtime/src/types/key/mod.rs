@@ -75,7 +75,7 @@ impl LockKey {
         }
     }
 
-    #[cfg(test)]
+    #[cfg(any(test, fuzzing))]
     pub(crate) fn of(text: &str) -> Self {
         Self::read(text).expect("a name")
     }

@@ -1,5 +1,6 @@
 //! The process that tests start, pause and kill: does what its first argument says.
 
+mod candidate;
 mod configuration;
 mod holder;
 mod holds;
@@ -24,6 +25,9 @@ async fn main() {
         ["echo"] => echo(orders).await,
         ["paused-process", url, key, ttl] => {
             paused_process::paused_process(orders, url, key, ttl).await;
+        }
+        ["candidate", url, election, data, ttl] => {
+            candidate::candidate(url, election, data, ttl).await;
         }
         ["locker", url] => locker::locker(orders, url).await,
         ["holder", url, kind, key, ttl] => holder::holder(orders, url, kind, key, ttl).await,

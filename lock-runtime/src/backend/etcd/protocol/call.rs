@@ -129,16 +129,49 @@ impl Call {
         })
     }
 
-    /// The same, and reads the value that it replaces.
-    pub(crate) fn announce(key: Vec<u8>, created: i64, value: Vec<u8>) -> Self {
-        let read = op(Request::Range(own(key.clone())));
-        match Self::rewrite(key, created, value, None) {
-            Self::Txn(mut txn) => {
-                txn.success.insert(0, read);
-                Self::Txn(txn)
-            }
-            other => other,
-        }
+    /// Writes the value of an entry again, on its lease, if it was `modified` last then; else
+    /// reads it.
+    pub(crate) fn rewrite_as_read(key: Vec<u8>, modified: i64, value: Vec<u8>) -> Self {
+        let request = Request::Put(PutRequest {
+            key: key.clone(),
+            value,
+            lease: 0,
+            ignore_lease: true,
+        });
+        Self::Txn(TxnRequest {
+            compare: vec![compare(key.clone(), Expected::ModRevision(modified))],
+            success: vec![op(request)],
+            failure: vec![op(Request::Range(own(key)))],
+        })
+    }
+
+    /// Lets a ticket keep an entry in the queue, on a lease of its own, if the entry was
+    /// `modified` last then; else reads the entry. The key of the ticket names the entry, and is
+    /// as old as its value.
+    pub(crate) fn issue(
+        ticket: Vec<u8>,
+        key: Vec<u8>,
+        modified: i64,
+        value: Vec<u8>,
+        lease: i64,
+    ) -> Self {
+        Self::Txn(TxnRequest {
+            compare: vec![compare(key.clone(), Expected::ModRevision(modified))],
+            success: vec![
+                put(key.clone(), value, lease),
+                put(ticket, key.clone(), lease),
+            ],
+            failure: vec![op(Request::Range(own(key)))],
+        })
+    }
+
+    /// Deletes an entry that others may have made, if it is still the one that was `created` then.
+    pub(crate) fn delete_entry(key: Vec<u8>, created: i64) -> Self {
+        Self::Txn(TxnRequest {
+            compare: vec![compare(key.clone(), Expected::CreateRevision(created))],
+            success: vec![op(Request::DeleteRange(DeleteRangeRequest { key }))],
+            failure: Vec::new(),
+        })
     }
 
     /// Costs the members less than a transaction that deletes one key.
@@ -233,6 +266,40 @@ impl Entering {
     }
 }
 
+/// A ticket's entry that is to become an adopter's, on a lease that is shown by its marker.
+pub(crate) struct Adopting {
+    pub(crate) key: Vec<u8>,
+    pub(crate) value: Vec<u8>,
+    /// When the entry was written last.
+    pub(crate) modified: i64,
+    pub(crate) ticket: Vec<u8>,
+    pub(crate) lease: i64,
+    pub(crate) marker: Vec<u8>,
+    /// As with an entry that is made.
+    pub(crate) epoch: i64,
+}
+
+impl Adopting {
+    /// Writes the entry, deletes the key of the ticket, and reads the entry; else reads it and
+    /// the marker.
+    pub(crate) fn call(self) -> Call {
+        let read = |key: &Vec<u8>| op(Request::Range(own(key.clone())));
+        let delete = DeleteRangeRequest { key: self.ticket };
+        Call::Txn(TxnRequest {
+            failure: vec![read(&self.key), read(&self.marker)],
+            compare: vec![
+                compare(self.key.clone(), Expected::ModRevision(self.modified)),
+                compare(self.marker, Expected::ModRevision(self.epoch)),
+            ],
+            success: vec![
+                read(&self.key),
+                put(self.key, self.value, self.lease),
+                op(Request::DeleteRange(delete)),
+            ],
+        })
+    }
+}
+
 impl TxnResponse {
     pub(crate) fn revision(&self) -> i64 {
         self.header.as_ref().map_or(0, |header| header.revision)
@@ -249,7 +316,7 @@ impl TxnResponse {
         responses
             .filter_map(|it| it.response.as_ref())
             .map(deleted)
-            .sum()
+            .fold(0, usize::saturating_add)
     }
 
     /// The answers to the calls of which it was made.

@@ -1,6 +1,6 @@
 //! The entries of a queue, and the values in which they describe themselves:
 //! `milliseconds since name`, where `name` says who, `since` is the holder's wall clock
-//! in milliseconds, and the first number is how long its lease lasts, or the cooldown.
+//! in milliseconds, and the first number is how long its lease lasts, or the cooldown or ticket.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -12,6 +12,7 @@ use crate::types::fence::FencingToken;
 use crate::types::holder::{Holder, Waiter};
 use crate::types::key::LockKey;
 use crate::types::kind::Kind;
+use crate::types::ticket_id::TicketId;
 
 /// An acquisition that waits for a lock or holds it.
 #[derive(Clone, Debug)]
@@ -22,6 +23,8 @@ pub(crate) struct Entry {
     place: String,
     /// Its position. Its fence is larger if it has waited.
     pub(crate) created: i64,
+    /// When it was written last.
+    pub(crate) modified: i64,
     pub(crate) key: Vec<u8>,
     value: Vec<u8>,
 }
@@ -55,6 +58,12 @@ pub(crate) fn is_of(value: &[u8], token: Token) -> bool {
     name.is_some_and(|name| name.split(' ').next() == Some(&*token.to_string()))
 }
 
+/// Whether the value is that of a ticket.
+pub(crate) fn is_of_ticket(value: &[u8], ticket: TicketId) -> bool {
+    let name = read_value(value).map(|(_, _, name)| name);
+    name.is_some_and(|name| name::is_of_ticket(ticket, name))
+}
+
 /// The entries of a queue in their order. Other keys are left out.
 pub(crate) fn queue(keys: &Keys, kvs: Vec<KeyValue>) -> Vec<Entry> {
     let mut queue: Vec<_> = kvs.into_iter().filter_map(|kv| read(keys, kv)).collect();
@@ -69,6 +78,7 @@ fn read(keys: &Keys, kv: KeyValue) -> Option<Entry> {
         kind,
         place: place.to_owned(),
         created: kv.create_revision,
+        modified: kv.mod_revision,
         key: kv.key,
         value: kv.value,
     })
@@ -90,7 +100,7 @@ impl Entry {
             return Holder::unknown(&*self.place, None);
         };
         let mut holder = name::holder(name, Some(lasts));
-        if holder.cooling_down {
+        if holder.cooling_down || holder.ticket {
             holder.remaining = Some(lasts.saturating_sub(self.age()));
         } else {
             holder.since = Some(since);
@@ -139,7 +149,7 @@ fn read_value(value: &[u8]) -> Option<(Duration, SystemTime, &str)> {
     let (name, _) = parts
         .next()
         .map(|it| it.split_once('\n').unwrap_or((it, "")))?;
-    Some((lasts, UNIX_EPOCH + since, name))
+    Some((lasts, UNIX_EPOCH.checked_add(since)?, name))
 }
 
 #[cfg(test)]

@@ -3,6 +3,7 @@
 
 use crate::types::key::LockKey;
 use crate::types::kind::Kind;
+use crate::types::ticket_id::TicketId;
 
 /// A range of keys: from the first up to the second, which is not part of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -64,6 +65,11 @@ impl Keys {
     /// The key that shows that a lease lives. No lock has an empty name.
     pub(crate) fn marker(&self, lease: i64) -> Vec<u8> {
         format!("{}/lease-{lease:016x}", self.prefix).into()
+    }
+
+    /// The key that says which entry a ticket is for.
+    pub(crate) fn ticket(&self, id: TicketId) -> Vec<u8> {
+        format!("{}/ticket-{id}", self.prefix).into()
     }
 
     /// A key that never exists.
@@ -144,6 +150,7 @@ mod tests {
             b"lock/stock:7/y-00000000694d9ef1-7",
             b"lock/a/b/x-00000000694d9ef1-7",
             &keys.marker(7),
+            &keys.ticket(TicketId(7)),
         ] {
             assert_eq!(keys.read(foreign), None, "{}", foreign.escape_ascii());
         }

@@ -8,6 +8,7 @@ use crate::backend::token::Token;
 use crate::base::clock::Moment;
 use crate::types::holder::Holder;
 use crate::types::terms::Terms;
+use crate::types::ticket_id::TicketId;
 
 #[derive(Debug)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
@@ -24,6 +25,8 @@ pub(super) struct Claim {
     pub(super) reads_all: bool,
     /// The revision that created its entry, once that is known.
     pub(super) created: i64,
+    /// The revision that wrote its entry last, as far as is known.
+    pub(super) modified: i64,
     /// The last revision at which its entry was seen.
     pub(super) seen: i64,
     /// The revision of its knowledge about the entries ahead; once there are none, its fence.
@@ -49,6 +52,8 @@ pub(super) struct Claim {
     pub(super) may_be_made: bool,
     /// Whether a call without an answer may have deleted its entry.
     pub(super) may_be_deleted: bool,
+    /// Whether its ticket was written perhaps, and reached nobody.
+    pub(super) takes_back: bool,
     /// The holder when it last looked.
     pub(super) holder: Option<Box<Holder>>,
 }
@@ -78,6 +83,16 @@ pub(super) enum Stage {
     CoolingDown {
         until: Moment,
     },
+    /// Its entry is to be kept by a ticket, on a lease of this time.
+    Issuing {
+        ticket: TicketId,
+        time: Duration,
+        lease: Option<i64>,
+    },
+    /// Looks for the entry of the ticket that it adopts.
+    Seeking,
+    /// Has found that entry, and makes it its own.
+    Adopting,
     /// Its entry is being deleted.
     Leaving,
 }
@@ -86,13 +101,17 @@ impl Claim {
     pub(super) fn new(terms: Arc<Terms>, token: Token) -> Self {
         Self {
             token,
-            stage: Stage::Unsent,
+            stage: match terms.adopts {
+                Some(_) => Stage::Seeking,
+                None => Stage::Unsent,
+            },
             key: Vec::new(),
             slot: None,
             lease: 0,
             // All that hold the lock have to be told from those that wait.
             reads_all: terms.max_waiters.is_some(),
             created: 0,
+            modified: 0,
             seen: 0,
             known: 0,
             follows_one: false,
@@ -105,6 +124,7 @@ impl Claim {
             unwatched: false,
             may_be_made: false,
             may_be_deleted: false,
+            takes_back: false,
             holder: None,
             terms,
         }
@@ -143,6 +163,8 @@ impl Claim {
                 | Stage::Waiting
                 | Stage::Looking
                 | Stage::Confirming
+                | Stage::Seeking
+                | Stage::Adopting
         );
         stage && self.leaving.is_none()
     }

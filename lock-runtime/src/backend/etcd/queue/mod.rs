@@ -1,8 +1,10 @@
 //! The stage and the next call of each acquisition: a state machine without I/O.
 
+mod adopting;
 mod batches;
 mod claim;
 mod inspect;
+mod issuing;
 mod key_orders;
 mod lease;
 mod order;

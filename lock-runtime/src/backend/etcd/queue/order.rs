@@ -46,6 +46,12 @@ pub(crate) enum Step {
     Lease,
     /// Moves the entry there.
     Move,
+    /// Lets a ticket keep the entry.
+    Issue,
+    /// Looks for the entry of a ticket, or of an adopter that has gone away.
+    Seek,
+    /// Turns the entry of a ticket into one of its own.
+    Adopt,
 }
 
 impl Step {

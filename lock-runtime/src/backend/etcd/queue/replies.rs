@@ -86,7 +86,8 @@ impl Queue {
             (Step::Announce, Ok(Reply::Txn(txn))) => self.announced(now, id, txn),
             (Step::Lease, Ok(Reply::Lease(granted))) => {
                 if let Some(claim) = self.claims.get_mut(&id)
-                    && let Stage::Moving { lease, .. } = &mut claim.stage
+                    && let Stage::Moving { lease, .. } | Stage::Issuing { lease, .. } =
+                        &mut claim.stage
                 {
                     *lease = Some(granted.id);
                     self.go_on(now, id);
@@ -94,6 +95,11 @@ impl Queue {
             }
             (Step::Move, Ok(Reply::Txn(txn))) => self.moved(now, id, &txn),
             (Step::Delete, Ok(Reply::Deleted(it))) => self.deleted(id, it.deleted > 0),
+            (Step::Delete, Ok(Reply::Txn(txn))) => self.deleted(id, txn.deleted() > 0),
+            (Step::Issue, Ok(Reply::Txn(txn))) => self.issued(now, id, txn),
+            (Step::Seek, Ok(Reply::Range(range))) => self.sought(now, id, range),
+            (Step::Adopt, Ok(Reply::Txn(txn))) => self.adopted(now, id, txn),
+            (Step::Seek | Step::Adopt, Err(trouble)) => self.not_adopted(now, id, &trouble),
             (_, Err(Trouble::Never(cause))) if self.acquires(id) => self.fail(now, id, cause),
             (_, result) => self.try_again(now, id, result),
         }
@@ -108,6 +114,7 @@ impl Queue {
         let mut reads = txn.ranges();
         if succeeded {
             claim.created = revision;
+            claim.modified = revision;
             claim.seen = revision;
         } else {
             let found = reads.next().unwrap_or_default().kvs.pop();
@@ -120,6 +127,7 @@ impl Queue {
                 return self.find_another_slot(id);
             }
             claim.created = found.create_revision;
+            claim.modified = found.mod_revision;
             claim.seen = revision;
         }
         if claim.leaving.is_some() {
@@ -136,18 +144,22 @@ impl Queue {
         }
     }
 
-    /// There is an entry in its slot that was deleted before: a backup was put back.
+    /// There is an entry in its slot that is not its own: of one who adopted it, or that was deleted before, since a
+    /// backup was put back.
     fn find_another_slot(&mut self, id: LeaseId) {
         let Some(claim) = self.claims.get_mut(&id) else {
             return;
         };
-        // It stays taken.
-        claim.slot = None;
+        let lock = claim.terms.key.clone();
+        let other = self.slots.take(&lock);
+        if let Some(slot) = claim.slot.replace(other) {
+            self.slots.give_up(&lock, slot);
+        }
         if claim.leaving.is_some() {
             return self.released(id, Ok(false));
         }
         claim.stage = Stage::Unsent;
-        self.key_orders.join_first(&claim.terms.key, id);
+        self.key_orders.join_first(&lock, id);
     }
 
     /// There is no entry, because a try has found the lock held, or since the session has
@@ -172,6 +184,11 @@ impl Queue {
         claim.stage = Stage::Unsent;
         self.key_orders.join_first(&lock, id);
         let revision = marker.kvs.first().map(|marker| marker.mod_revision);
+        self.found_marker(now, ttl, revision);
+    }
+
+    /// The marker of a session is at this revision, if it is there, and not where it was.
+    pub(super) fn found_marker(&mut self, now: Moment, ttl: Duration, revision: Option<i64>) {
         self.with_session(now, ttl, |session, _| match revision {
             Some(revision) => {
                 session.found_marker(now, revision);
@@ -252,6 +269,7 @@ impl Queue {
             return self.lose(id);
         };
         let is_asked = entry::is_asked(&own.value);
+        claim.modified = own.mod_revision;
         claim.unwatched = false;
         let key = claim.key.clone();
         if is_asked {
@@ -268,14 +286,20 @@ impl Queue {
         let Some(claim) = claim.filter(|it| it.is_held()) else {
             return;
         };
-        if !txn.succeeded {
-            return self.lose(id);
-        }
         claim.announces = false;
-        // Somebody may have asked for the lock just before, which has been overwritten.
-        let replaced = txn.ranges().next().unwrap_or_default().kvs;
-        if replaced.iter().any(|kv| entry::is_asked(&kv.value)) {
-            self.claims.report(Outcome::Wanted { id });
+        claim.modified = txn.revision();
+        if !txn.succeeded {
+            let found = txn.ranges().next().unwrap_or_default().kvs.pop();
+            let own = found.filter(|own| own.create_revision == claim.created);
+            let Some(own) = own else {
+                return self.lose(id);
+            };
+            // Waiters have seen that write: an announcement without an answer, or a request to
+            // yield.
+            claim.modified = own.mod_revision;
+            if entry::is_asked(&own.value) {
+                self.claims.report(Outcome::Wanted { id });
+            }
         }
         self.settle(now, id);
     }
@@ -303,6 +327,9 @@ impl Queue {
     fn deleted(&mut self, id: LeaseId, was_there: bool) {
         if let Some(claim) = self.claims.get(&id) {
             let held = claim.granted && (was_there || claim.may_be_deleted);
+            if claim.takes_back {
+                return self.retire(Outcome::NoTicket { id });
+            }
             self.released(id, Ok(held));
         }
     }
@@ -317,8 +344,16 @@ impl Queue {
             (stage @ Stage::Waiting, _) => *stage = Stage::Looking,
             (Stage::Leaving, Err(Trouble::Unknown(_))) => claim.may_be_deleted = true,
             // The lease on which it was to cool down has ended before the entry was there.
-            (Stage::Moving { lease, .. }, Err(Trouble::NoLease(_))) => *lease = None,
-            (Stage::Leaving | Stage::Moving { .. }, Err(Trouble::Never(cause))) => {
+            (
+                Stage::Moving { lease, .. } | Stage::Issuing { lease, .. },
+                Err(Trouble::NoLease(_)),
+            ) => *lease = None,
+            // Nobody takes back a lock twice.
+            (Stage::Leaving, Err(Trouble::Never(_))) if claim.takes_back => {}
+            (
+                Stage::Leaving | Stage::Moving { .. } | Stage::Issuing { .. },
+                Err(Trouble::Never(cause)),
+            ) => {
                 let result = Err(cause.clone());
                 self.claims.report(Outcome::Released { id, result });
             }
@@ -423,6 +458,7 @@ impl Queue {
         match claim.stage {
             Stage::Unsent => self.pump(now, &lock),
             Stage::Unsure if claim.leaving.is_some() => self.leave(now, id),
+            Stage::Adopting => self.go_on(now, id),
             Stage::Unsure => {
                 claim.stage = Stage::Unsent;
                 self.key_orders.join_first(&lock, id);
@@ -458,7 +494,8 @@ impl Queue {
         }
         let trouble = Trouble::NotNow(cause.clone());
         self.each_user(ttl, |this, id| {
-            if this.is_in(id, Stage::Confirming) || this.is_in(id, Stage::Unsent) {
+            let stages = [Stage::Confirming, Stage::Unsent, Stage::Adopting];
+            if stages.iter().any(|stage| this.is_in(id, *stage)) {
                 this.trouble(id, &trouble);
             }
         });
@@ -472,6 +509,9 @@ impl Queue {
         match claim.stage {
             Stage::Held { .. } => self.lose(id),
             Stage::Unsure if claim.leaving.is_some() => self.released(id, Ok(false)),
+            Stage::Adopting | Stage::Confirming if claim.terms.adopts.is_some() => {
+                self.adopt_again(now, id);
+            }
             Stage::Waiting | Stage::Looking | Stage::Confirming | Stage::Unsure => {
                 self.start_over(now, id);
             }

@@ -19,23 +19,30 @@ impl Queue {
             Request::Abandon(id) => self.abandon(now, id),
             Request::Renew(id) => self.renew(now, id),
             Request::Release(id) => self.release(now, id),
-            // The backend answers a query by calls, which go through `inspect`; there are no tickets.
-            Request::Query(_) | Request::Issue { .. } => {}
+            Request::Issue { id, ticket, time } => self.issue(now, id, ticket, time),
+            // The backend answers a query by calls, which go through `inspect`.
+            Request::Query(_) => {}
         }
     }
 
     fn acquire(&mut self, now: Moment, terms: Arc<Terms>) {
         let id = terms.id;
+        if terms.adopts.is_some() && self.claims.get(&id).is_some() {
+            return self.take_back(now, id);
+        }
         let Some(token) = self.claims.fresh_token(id) else {
             return;
         };
-        let lock = terms.key.clone();
+        let (lock, adopts) = (terms.key.clone(), terms.adopts.is_some());
         let claim = Claim::new(terms, token);
         let session = self.sessions.entry(claim.ttl());
         session.or_insert_with_key(|ttl| Session::new(*ttl)).users += 1;
         self.claims.insert(id, claim);
-        self.key_orders.join(&lock, id);
+        if !adopts {
+            self.key_orders.join(&lock, id);
+        }
         match self.down.clone() {
+            None if adopts => self.go_on(now, id),
             None => self.pump(now, &lock),
             Some(trouble) => self.trouble(id, &trouble),
         }
@@ -62,6 +69,13 @@ impl Queue {
             }
             // Its entry may be made yet.
             Stage::Entering | Stage::Unsure => {
+                let until = now.after(claim.terms.ttl);
+                claim.leaving = Some(until);
+                self.claims.schedule(until, id);
+            }
+            Stage::Seeking => self.released(id, Ok(false)),
+            Stage::Adopting => self.stop_adopting(now, id),
+            _ if claim.takes_back => {
                 let until = now.after(claim.terms.ttl);
                 claim.leaving = Some(until);
                 self.claims.schedule(until, id);

@@ -52,6 +52,17 @@ impl Slots {
         }
     }
 
+    /// Its entry belongs to another: it is not taken again while the lock has other entries.
+    pub(super) fn give_up(&mut self, lock: &LockKey, slot: u64) {
+        let Some(slots) = self.locks.get_mut(lock).filter(|_| slot >= self.first) else {
+            return;
+        };
+        slots.taken -= 1;
+        if slots.taken == 0 {
+            self.locks.remove(lock);
+        }
+    }
+
     /// Calls of the last connection may be carried out late: no slot that was taken before is taken
     /// again.
     pub(super) fn renew(&mut self) {
@@ -75,6 +86,18 @@ mod tests {
         assert_eq!([&a, &a, &a].map(|lock| slots.take(lock)), [0, 1, 3]);
         slots.free(&b, 0);
         assert_eq!(slots.locks.len(), 1, "nothing is kept about a free lock");
+    }
+
+    #[test]
+    fn a_slot_that_was_given_up_is_not_taken_beside_others() {
+        let lock = LockKey::of("a");
+        let mut slots = Slots::default();
+        assert_eq!([&lock, &lock].map(|lock| slots.take(lock)), [0, 1]);
+        slots.give_up(&lock, 0);
+        assert_eq!(slots.take(&lock), 2);
+        slots.free(&lock, 1);
+        slots.give_up(&lock, 2);
+        assert!(slots.locks.is_empty(), "nothing is kept about it");
     }
 
     #[test]

@@ -57,8 +57,16 @@ impl Queue {
             Stage::CoolingDown { until } => return self.claims.schedule(until, id),
             Stage::Leaving => {
                 self.key_orders.begin(&terms.key);
-                (Step::Delete, Call::delete(claim.key.clone()))
+                let (key, created) = (claim.key.clone(), claim.created);
+                // The slot of an adopted entry belongs to another manager.
+                let call = match terms.adopts {
+                    Some(_) => Call::delete_entry(key, created),
+                    None => Call::delete(key),
+                };
+                (Step::Delete, call)
             }
+            Stage::Issuing { .. } => return self.go_on_issuing(now, id),
+            Stage::Seeking | Stage::Adopting => return self.go_on_adopting(now, id),
             _ => return,
         };
         self.send(now, id, step, call);
@@ -123,7 +131,7 @@ impl Queue {
     }
 
     /// There may be fewer or others by now.
-    fn look_for_members(&mut self, now: Moment) {
+    pub(super) fn look_for_members(&mut self, now: Moment) {
         self.calls.push(Sent {
             to: Recipient::Cluster,
             call: Call::members(),
@@ -234,14 +242,14 @@ impl Queue {
         let Some(claim) = self.claims.get(&id).filter(|it| it.is_held()) else {
             return;
         };
-        let (key, created, seen) = (claim.key.clone(), claim.created, claim.seen);
+        let (key, modified, seen) = (claim.key.clone(), claim.modified, claim.seen);
         if claim.unwatched {
             return self.send(now, id, Step::Check, Call::get(key));
         }
         let announcement = claim.announces.then(|| {
             let name = name::name(claim.token, &claim.terms);
             let value = entry::value(claim.lasts(), &name);
-            Call::announce(key.clone(), created, value)
+            Call::rewrite_as_read(key.clone(), modified, value)
         });
         if claim.watch.is_none() {
             let end = Vec::new();

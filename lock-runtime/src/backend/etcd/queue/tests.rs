@@ -5,6 +5,7 @@ mod endings;
 mod entries;
 mod sessions;
 mod slots;
+mod tickets;
 mod waiting;
 
 use std::sync::Arc;

@@ -268,3 +268,7 @@ fn status(headers: &HeaderMap) -> Option<Result<(), Trouble>> {
         }
     })
 }
+
+#[cfg(fuzzing)]
+#[path = "channel_fuzzing.rs"]
+pub(super) mod fuzzing;

@@ -4,3 +4,8 @@ mod channel;
 pub(crate) mod dial;
 mod link;
 pub(crate) mod links;
+
+#[cfg(fuzzing)]
+pub use channel::fuzzing::http2;
+#[cfg(fuzzing)]
+pub(super) use channel::fuzzing::messages_of;

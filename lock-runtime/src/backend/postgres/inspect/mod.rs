@@ -1,6 +1,7 @@
 //! Answers queries: asks the server step by step, and reads what it says.
 
 mod diagnosis;
+mod history;
 mod locks;
 mod status;
 

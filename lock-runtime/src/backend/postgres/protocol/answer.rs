@@ -16,6 +16,9 @@ pub(crate) struct Answer {
     pub(crate) was_parsed: bool,
 }
 
+/// The most memory that an answer may take; thousands of locks take a megabyte.
+const MOST: usize = 64 << 20;
+
 /// The part of an answer that has come in.
 #[derive(Debug, Default)]
 pub(crate) struct Gathering {
@@ -23,15 +26,20 @@ pub(crate) struct Gathering {
     error: Option<ServerError>,
     warnings: Vec<ServerError>,
     was_parsed: bool,
+    /// How much memory it takes.
+    size: usize,
 }
 
 impl Gathering {
     /// Adds a message; the answer, if that was its last one.
     pub(crate) fn take(&mut self, message: &Message) -> io::Result<Option<Answer>> {
         match message {
-            Message::DataRow(body) => self.rows.push(Row::read(body)?),
+            Message::DataRow(body) => {
+                self.grow(size_of::<Row>() + body.buffer_bytes().len())?;
+                self.rows.push(Row::read(body)?);
+            }
             Message::ErrorResponse(body) => self.error = Some(ServerError::read(body.fields())?),
-            Message::NoticeResponse(body) => self.note(ServerError::read(body.fields())?),
+            Message::NoticeResponse(body) => self.note(ServerError::read(body.fields())?)?,
             Message::ParseComplete => self.was_parsed = true,
             Message::ReadyForQuery(_) => return Ok(Some(self.finish())),
             Message::BindComplete
@@ -50,10 +58,21 @@ impl Gathering {
         self.error.take_if(|it| it.is_fatal())
     }
 
-    fn note(&mut self, notice: ServerError) {
+    fn note(&mut self, notice: ServerError) -> io::Result<()> {
         if notice.casts_doubt() {
+            self.grow(size_of::<ServerError>() + notice.message.len())?;
             self.warnings.push(notice);
         }
+        Ok(())
+    }
+
+    fn grow(&mut self, size: usize) -> io::Result<()> {
+        self.size += size;
+        if self.size > MOST {
+            let text = format!("the answer is larger than {} MB", MOST >> 20);
+            return Err(io::Error::other(text));
+        }
+        Ok(())
     }
 
     fn finish(&mut self) -> Answer {
@@ -62,6 +81,7 @@ impl Gathering {
             error,
             warnings,
             was_parsed,
+            ..
         } = std::mem::take(self);
         Answer {
             result: error.map_or(Ok(rows), Err),
@@ -95,6 +115,18 @@ mod tests {
             answers.extend(gathering.take(&message).expect("known"));
         }
         answers
+    }
+
+    #[test]
+    fn an_answer_without_end_is_given_up() {
+        let mut bytes = BytesMut::from(&b"D\0\x10\0\x0a\0\x01\0\x10\0\0"[..]);
+        bytes.resize(bytes.len() + (1 << 20), b'a');
+        let row = Message::parse(&mut bytes).expect("a row").expect("whole");
+        let mut gathering = Gathering::default();
+        let taken = (0..100).take_while(|_| gathering.take(&row).is_ok());
+        assert_eq!(taken.count(), 63);
+        gathering.finish();
+        assert!(gathering.take(&row).is_ok());
     }
 
     #[test]

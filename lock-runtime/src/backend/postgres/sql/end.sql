@@ -15,9 +15,9 @@ BEGIN
     SELECT p.oid::regprocedure AS id, p.proname AS name FROM pg_proc p WHERE p.xmin = pg_current_xact_id()::xid
   LOOP
     EXECUTE format('REVOKE EXECUTE ON FUNCTION %s FROM PUBLIC', f.id);
-    CONTINUE WHEN f.name <> ALL (ARRAY['acquire', 'acquire_unless_full', 'adopt', 'ask', 'ask_to_yield', 'assert_fence', 'bell', 'force', 'held',
-      'issue', 'list', 'many', 'overview', 'pass', 'quarantined', 'release', 'renew',
-      'standing', 'status', 'sweep', 'version']);
+    CONTINUE WHEN f.name <> ALL (ARRAY['acquire', 'acquire_noted', 'acquire_unless_full', 'adopt', 'adopt_noted', 'ask',
+      'ask_noted', 'ask_to_yield', 'assert_fence', 'bell', 'force', 'grants', 'held', 'issue', 'issue_noted', 'list', 'many',
+      'overview', 'pass', 'quarantined', 'release', 'release_noted', 'renew', 'standing', 'status', 'sweep', 'version']);
     EXECUTE format('GRANT EXECUTE ON FUNCTION %s TO PUBLIC', f.id);
     EXECUTE format('ALTER FUNCTION %s SECURITY DEFINER SET search_path FROM CURRENT', f.id);
     CONTINUE WHEN f.name IN ('bell', 'version');

@@ -1,7 +1,7 @@
 //! Schema and functions as one script: the one list of the files that it is joined from.
 
 /// The version of the schema that this build installs.
-pub(crate) const VERSION: i32 = 1;
+pub(crate) const VERSION: i32 = 2;
 
 /// The text with the variables `:"schema"`, `:'schema'` and `:'version'`, as `psql` writes them.
 const TEMPLATE: &str = concat!(
@@ -24,6 +24,7 @@ const TEMPLATE: &str = concat!(
     include_str!("many.sql"),
     include_str!("status.sql"),
     include_str!("list.sql"),
+    include_str!("history.sql"),
     include_str!("force.sql"),
     include_str!("held.sql"),
     include_str!("ask_to_yield.sql"),

@@ -1,9 +1,10 @@
 -- sweep(after, most) → the last of the next so many names behind that one, or null at the end, and how many of them
 -- were deleted: locks that were neither held nor changed for an hour. A row that somebody else uses is left alone.
--- An hour is more than a clock may go back, so that fences grow over the deletion.
+-- An hour is more than a clock may go back, so that fences grow over the deletion. Histories are forgotten after 32 days.
 CREATE OR REPLACE FUNCTION sweep(after text, most int, OUT next text, OUT deleted int) LANGUAGE plpgsql AS $$
 DECLARE
   idle CONSTANT timestamptz := clock_timestamp() - interval '1 hour';
+  forgotten CONSTANT timestamptz := clock_timestamp() - interval '32 days';
   names text[];
 BEGIN
   PERFORM flush(false);
@@ -18,5 +19,10 @@ BEGIN
   SELECT array_agg(g.name), count(*) INTO names, deleted FROM gone g;
   DELETE FROM sharer s WHERE s.name = ANY (names);
   DELETE FROM waiter w WHERE w.name = ANY (names);
+  DELETE FROM history WHERE ctid = ANY (ARRAY(
+    SELECT g.ctid FROM history g
+    WHERE g.since < forgotten AND NOT EXISTS (SELECT FROM history n WHERE n.name = g.name AND n.since >= forgotten)
+    ORDER BY g.since LIMIT most FOR UPDATE SKIP LOCKED
+  ));
 END $$;
 

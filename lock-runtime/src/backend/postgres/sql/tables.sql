@@ -63,6 +63,20 @@ CREATE TABLE IF NOT EXISTS asked (
   since   timestamptz NOT NULL
 );
 
+-- The last grants of locks, where a manager keeps a history.
+CREATE TABLE IF NOT EXISTS history (
+  name    text COLLATE "C",
+  fence   bigint,
+  token   uuid NOT NULL,
+  who     text NOT NULL,
+  kind    text NOT NULL,
+  since   timestamptz NOT NULL,
+  until   timestamptz,
+  how     text,                                       -- released or revoked; null while held, and of expired leases
+  PRIMARY KEY (name, fence)
+) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 2000);
+CREATE INDEX IF NOT EXISTS history_since ON history (since);
+
 -- Empty after a crash and on a promoted standby, since it is not logged: leases may have been forgotten then.
 CREATE UNLOGGED TABLE IF NOT EXISTS run (
   one     bool PRIMARY KEY DEFAULT true CHECK (one),

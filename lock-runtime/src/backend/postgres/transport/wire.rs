@@ -70,7 +70,11 @@ impl Wire {
             if !header.tag().is_ascii_alphanumeric() || header.len() > LONGEST {
                 return Err(strange());
             }
-            if let Some(message) = Message::parse(&mut self.unread).map_err(|_| strange())? {
+            // It makes room for a message before that has come, however long it claims to be.
+            let length = usize::try_from(header.len()).unwrap_or(usize::MAX);
+            if self.unread.len() > length
+                && let Some(message) = Message::parse(&mut self.unread).map_err(|_| strange())?
+            {
                 return Ok(Some(message));
             }
         }
@@ -126,4 +130,21 @@ pub(super) fn is_aside(message: &Message) -> bool {
         message,
         Message::ParameterStatus(_) | Message::NotificationResponse(_)
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Cursor;
+    use std::task::Waker;
+
+    use super::*;
+
+    #[test]
+    fn a_length_alone_takes_no_memory() {
+        let bytes = [b'D', 3, 255, 255, 255, 0, 0];
+        let mut wire = Wire::new(Box::new(Cursor::new(bytes.to_vec())));
+        wire.poll(&mut Context::from_waker(Waker::noop()));
+        assert!(wire.message().is_err(), "the server has closed it");
+        assert!(wire.unread.capacity() < 1024, "{}", wire.unread.capacity());
+    }
 }

@@ -219,6 +219,15 @@ fn it_is_renewed_in_good_time_and_briefly_while_others_follow() {
     crowd.peer.silent();
 }
 
+#[test]
+fn a_number_that_cannot_grow_ends_nothing() {
+    let mut crowd = Crowd::waiting(3);
+    crowd.hand_over(u64::MAX, 1..=3);
+    assert_eq!(crowd.granted(), [(1, u64::MAX)]);
+    crowd.release(1);
+    assert_eq!(crowd.granted(), [(2, u64::MAX)]);
+}
+
 /// What a renewal tells about its grant.
 fn note(renewal: &Sent) -> Option<Note> {
     match &renewal.call {

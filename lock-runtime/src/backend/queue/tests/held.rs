@@ -1,13 +1,14 @@
 //! Renewals of a lock that is held, and a lock that is taken away.
 
+use std::sync::Arc;
 use std::time::Duration;
 
-use super::{Call, ID, Peer, Reply, holding, token};
+use super::{Call, ID, Peer, Reply, TTL, holding, token};
 use crate::backend::queue::protocol::call::Note;
 use crate::backend::queue::protocol::message::Message;
 use crate::backend::queue::protocol::trouble::Trouble;
 use crate::backend::{Outcome, Request};
-use crate::types::terms::Wait;
+use crate::types::terms::{Terms, Wait};
 
 #[test]
 fn a_renewal_is_sent_and_its_answer_reported() {
@@ -42,6 +43,33 @@ fn a_renewal_tells_the_fence_and_for_how_long_the_lock_is_held() {
         matches!(&renew.call, Call::Renew { note, .. } if *note == told),
         "{renew:?}"
     );
+}
+
+// Section: guarantees.md#elections
+#[test]
+fn the_grant_of_a_leader_is_noted_at_once() {
+    for data in [None, Some("10.0.0.7:80".into())] {
+        let leads = data.is_some();
+        let mut peer = Peer::connected();
+        let terms = Terms {
+            data,
+            ..Terms::of(ID, "k", TTL)
+        };
+        let request = Request::Acquire(Arc::new(terms));
+        peer.queue.submit(peer.now, request);
+        let sent = peer.call();
+        peer.reply(sent, Reply::Granted { fence: 3 });
+        assert!(matches!(peer.outcome(), Some(Outcome::Granted { .. })));
+        if !leads {
+            peer.silent();
+            continue;
+        }
+        let renew = peer.call();
+        assert!(
+            matches!(&renew.call, Call::Renew { note: Some(note), .. } if note.fence == 3),
+            "{renew:?}"
+        );
+    }
 }
 
 #[test]

@@ -28,8 +28,8 @@ use crate::types::authority::Host;
 use crate::types::error::LockError;
 
 impl Cluster {
-    /// Connects to every node, or says why it cannot; a lazy manager leaves that to the
-    /// polls that follow.
+    /// Connects to every node, in time to some of them, or says why it cannot; a lazy manager leaves
+    /// that to the polls that follow.
     pub(in crate::backend::redis) async fn connect(
         setup: &Setup,
         address: &ClusterAddress,
@@ -65,6 +65,8 @@ impl Cluster {
         let all_up = poll_fn(|cx| this.poll_all_up(cx));
         match in_time(setup, all_up).await {
             Ok(()) => Ok(this),
+            // The others serve their locks, as they do where a node fails later.
+            Err(None) if this.routes.is_known() && !this.reachable().is_empty() => Ok(this),
             Err(failed) => {
                 let trouble = failed.or_else(|| this.latest_trouble());
                 let trouble = trouble.unwrap_or_else(|| Trouble::not_now(&late(setup)));

@@ -110,7 +110,8 @@ impl Facts {
             Fact::Clock => {
                 self.round_trips.push(took);
                 if let Ok((seconds, micros)) = <(u64, u64)>::from_redis_value(value) {
-                    let theirs = Duration::from_secs(seconds) + Duration::from_micros(micros);
+                    let micros = Duration::from_micros(micros);
+                    let theirs = Duration::from_secs(seconds).saturating_add(micros);
                     let ours = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
                     let ours = ours.unwrap_or_default().saturating_sub(took / 2);
                     self.clocks.push((took, theirs, ours));

@@ -33,7 +33,7 @@ enum Entry {
 }
 
 /// The grants, the newest first.
-fn read(log: &Value) -> Option<Vec<Grant>> {
+pub(super) fn read(log: &Value) -> Option<Vec<Grant>> {
     let Value::Array(items) = log else {
         return None;
     };

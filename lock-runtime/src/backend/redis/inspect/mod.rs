@@ -2,6 +2,8 @@
 
 mod asking;
 mod diagnosis;
+#[cfg(fuzzing)]
+pub(super) mod fuzzing;
 mod history;
 mod overview;
 mod parts;

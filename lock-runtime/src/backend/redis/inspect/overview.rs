@@ -71,7 +71,7 @@ impl<C: Copy> Server<C> {
 }
 
 /// The counter of all locks, and those among some that are held or waited for.
-fn facts_about(keys: &[LockKey], value: &Value) -> Option<(Count, Vec<Summary>)> {
+pub(super) fn facts_about(keys: &[LockKey], value: &Value) -> Option<(Count, Vec<Summary>)> {
     let Value::Array(items) = value else {
         return None;
     };

@@ -98,7 +98,7 @@ fn note(status: &mut Status, report: &Report) -> bool {
         if Token::parse(&holder.id) == Some(report.token) {
             is_first |= holder.answers.is_none();
             // They are out of the queue that the server keeps.
-            status.waiting += report.followers;
+            status.waiting = status.waiting.saturating_add(report.followers);
             holder.answers = Some(true);
             holder.since = SystemTime::now().checked_sub(report.held);
             holder.fencing_token = Some(FencingToken::new(report.fence));
@@ -213,6 +213,23 @@ mod tests {
             Value::BulkString(Vec::new()),
         ];
         Value::Array(holder.into())
+    }
+
+    #[test]
+    fn a_report_may_count_any_number() {
+        let (mut status, _) = read(LockKey::of("k"), &held()).expect("a status");
+        status.waiting = 2;
+        let report = Report {
+            token: token(),
+            fence: 9,
+            held: Duration::MAX,
+            followers: usize::MAX,
+        };
+        assert!(note(&mut status, &report));
+        assert_eq!(
+            (status.waiting, status.holders[0].since),
+            (usize::MAX, None)
+        );
     }
 
     #[test]

@@ -8,6 +8,8 @@ mod watch;
 mod words;
 
 pub(crate) use question::Master;
+#[cfg(fuzzing)]
+pub(in crate::backend::redis) use question::read;
 pub(crate) use sentinels::{NoMaster, Sentinels};
 pub(crate) use service::Service;
 pub(crate) use watch::Watch;

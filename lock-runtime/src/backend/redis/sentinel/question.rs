@@ -61,7 +61,11 @@ pub(super) async fn master(
         .cmd("SENTINEL")
         .arg("GET-MASTER-ADDR-BY-NAME")
         .arg(service);
-    let mut answers = connection.send_packed_commands(&question, 0, 2).await?;
+    read(connection.send_packed_commands(&question, 0, 2).await?)
+}
+
+/// Reads the answers to both questions.
+pub(in crate::backend::redis) fn read(mut answers: Vec<Value>) -> RedisResult<Option<Master>> {
     let address = answers.pop().unwrap_or(Value::Nil).extract_error()?;
     let Some((name, port)) = from_redis_value(address)? else {
         return Ok(None);

@@ -210,7 +210,8 @@ impl Origin {
     /// For how long nothing must be granted yet, if another run was noticed so long ago.
     fn left(&self, longest: Duration, since_noticed: Option<Duration>) -> Option<Duration> {
         let after_start = longest.checked_sub(self.uptime);
-        let after_change = since_noticed.and_then(|it| (longest + self.max_lag).checked_sub(it));
+        let lasts = longest.saturating_add(self.max_lag);
+        let after_change = since_noticed.and_then(|it| lasts.checked_sub(it));
         let left = after_start.max(after_change);
         left.filter(|left| !left.is_zero())
     }
@@ -286,13 +287,23 @@ mod tests {
 
     #[test]
     fn a_server_that_says_one_second_may_have_started_just_now() {
-        let server = Origin {
-            run: "run".into(),
-            uptime: uptime(1),
-            standing: Standing::Master { promotion: None },
-            max_lag: MAX_LAG,
-        };
         let longest = Duration::from_millis(1_500);
-        assert_eq!(server.left(longest, None), Some(longest));
+        assert_eq!(origin(1, MAX_LAG).left(longest, None), Some(longest));
+    }
+
+    #[test]
+    fn a_lag_without_end_is_read() {
+        let server = origin(100, Duration::MAX);
+        let left = server.left(Duration::from_secs(10), Some(Duration::ZERO));
+        assert_eq!(left, Some(Duration::MAX));
+    }
+
+    fn origin(seconds: i64, max_lag: Duration) -> Origin {
+        Origin {
+            run: "run".into(),
+            uptime: uptime(seconds),
+            standing: Standing::Master { promotion: None },
+            max_lag,
+        }
     }
 }

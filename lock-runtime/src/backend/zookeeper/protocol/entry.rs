@@ -9,16 +9,26 @@ use crate::backend::queue_order::Position;
 use crate::backend::token::Token;
 use crate::types::holder::Holder;
 use crate::types::kind::Kind;
+use crate::types::ticket_id::TicketId;
 
-/// A node in the queue of a lock: `{kind}-{token}-{number}`, and `-rest` after it if its
-/// holder has released the lock and the lock cools down.
+/// A node in the queue of a lock: `{kind}-{token}-{number}`. After it stands `-rest` if its holder
+/// has released the lock and the lock cools down, or `-ticket` if a ticket with that number as
+/// token keeps the lock closed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Entry {
     pub(crate) kind: Kind,
     pub(crate) token: Token,
     /// The server's, in the order of arrival. It may pass the largest number.
     number: i32,
-    pub(crate) is_cooldown: bool,
+    pub(crate) keeper: Keeper,
+}
+
+/// What keeps a node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Keeper {
+    Session,
+    Cooldown,
+    Ticket,
 }
 
 impl Entry {
@@ -33,10 +43,10 @@ impl Entry {
 
     /// `None` for a foreign node.
     pub(crate) fn parse(name: &str) -> Option<Self> {
-        let (name, is_cooldown) = match name.strip_suffix("-rest") {
-            Some(name) => (name, true),
-            None => (name, false),
-        };
+        let is_kept = |keeper: Keeper| Some((name.strip_suffix(keeper.suffix())?, keeper));
+        let (name, keeper) = is_kept(Keeper::Cooldown)
+            .or_else(|| is_kept(Keeper::Ticket))
+            .unwrap_or((name, Keeper::Session));
         let (kind, name) = name.split_once('-')?;
         let (token, number) = name.split_once('-')?;
         let kind = match kind.split_at_checked(1)? {
@@ -49,21 +59,49 @@ impl Entry {
             kind,
             token: Token::parse(token)?,
             number: number.parse().ok()?,
-            is_cooldown,
+            keeper,
         })
     }
 
     /// The same after the release by its holder.
     pub(crate) fn cooldown(self) -> Self {
         Self {
-            is_cooldown: true,
+            keeper: Keeper::Cooldown,
             ..self
         }
     }
 
+    /// The same while a ticket of its holder keeps the lock closed.
+    pub(crate) fn ticket(self, ticket: TicketId) -> Self {
+        Self {
+            token: Token::of_ticket(ticket),
+            keeper: Keeper::Ticket,
+            ..self
+        }
+    }
+
+    /// The same of an adopter.
+    pub(crate) fn adopted(self, token: Token) -> Self {
+        Self {
+            token,
+            keeper: Keeper::Session,
+            ..self
+        }
+    }
+
+    /// Whether it is that of a ticket for a lock of this kind.
+    pub(crate) fn is_of_ticket(self, ticket: TicketId, kind: Kind) -> bool {
+        self.keeper == Keeper::Ticket && self.kind == kind && self.token == Token::of_ticket(ticket)
+    }
+
+    /// Whether it stays for a time that it says, and not as long as a session.
+    pub(crate) fn is_timed(self) -> bool {
+        self.keeper != Keeper::Session
+    }
+
     /// Whether nobody can be between the two.
     pub(crate) fn is_right_before(self, other: Self) -> bool {
-        !self.is_cooldown && self.number.wrapping_add(1) == other.number
+        !self.is_timed() && self.number.wrapping_add(1) == other.number
     }
 
     /// All entries among the names of nodes, in their order.
@@ -80,15 +118,24 @@ impl fmt::Display for Entry {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&Self::stem(self.kind, self.token))?;
         write!(f, "{:010}", self.number)?;
-        f.write_str(if self.is_cooldown { "-rest" } else { "" })
+        f.write_str(self.keeper.suffix())
+    }
+}
+
+impl Keeper {
+    fn suffix(self) -> &'static str {
+        match self {
+            Self::Session => "",
+            Self::Cooldown => "-rest",
+            Self::Ticket => "-ticket",
+        }
     }
 }
 
 /// The data of a node: who holds or waits, and in a second line how many
-/// milliseconds its lease lasts without a renewal, or the cooldown.
-pub(crate) fn data(name: &str, time: Duration, is_cooldown: bool) -> Vec<u8> {
-    let mark = if is_cooldown { "-" } else { "" };
-    format!("{mark}{name}\n{}", time.as_millis()).into_bytes()
+/// milliseconds its lease lasts without a renewal, or the cooldown or ticket.
+pub(crate) fn data(name: &str, time: Duration) -> Vec<u8> {
+    format!("{name}\n{}", time.as_millis()).into_bytes()
 }
 
 /// The data of a holder's node once somebody would like to have the lock.
@@ -123,12 +170,12 @@ pub(crate) fn holders(queue: &[Entry]) -> usize {
     (0..kinds.len()).take_while(holds).count()
 }
 
-/// The rest of a cooldown whose node was created at a time of the server's clock.
-pub(crate) fn left(cooldown: Option<Duration>, stat: Stat, server_time: i64) -> Duration {
-    let passed = u64::try_from(server_time - stat.created).unwrap_or(0);
-    let cooldown = cooldown.unwrap_or_default();
+/// The rest of a cooldown, or of the time of a ticket, whose node was created at a time of the server's clock.
+pub(crate) fn left(time: Option<Duration>, stat: Stat, server_time: i64) -> Duration {
+    let passed = u64::try_from(server_time.saturating_sub(stat.created)).unwrap_or(0);
+    let time = time.unwrap_or_default();
     // A clock that counts milliseconds is up to one behind.
-    (cooldown + Duration::from_millis(1)).saturating_sub(Duration::from_millis(passed))
+    (time + Duration::from_millis(1)).saturating_sub(Duration::from_millis(passed))
 }
 
 #[cfg(test)]
@@ -147,7 +194,7 @@ mod tests {
                 let name = format!("{code}-{token}-{text}");
                 let entry = Entry::parse(&name).expect("an entry");
                 assert_eq!(
-                    (entry.kind, entry.number, entry.is_cooldown),
+                    (entry.kind, entry.number, entry.is_timed()),
                     (kind, number, false)
                 );
                 assert_eq!(entry.to_string(), name);
@@ -155,6 +202,13 @@ mod tests {
                 let cooldown = entry.cooldown().to_string();
                 assert_eq!(cooldown, format!("{name}-rest"));
                 assert_eq!(Entry::parse(&cooldown), Some(entry.cooldown()));
+                let ticket = entry.ticket(TicketId(7));
+                let name = ticket.to_string();
+                assert!(name.ends_with(&format!("07-{text}-ticket")), "{name}");
+                assert_eq!(Entry::parse(&name), Some(ticket));
+                assert!(ticket.is_timed() && ticket.is_of_ticket(TicketId(7), kind));
+                assert!(!ticket.is_of_ticket(TicketId(8), kind));
+                assert_eq!(ticket.adopted(token), entry);
             }
         }
         for foreign in ["", "x", "x-1-2", "q-1-2", "_c_7-lock-0000000001"] {

@@ -11,6 +11,7 @@ use crate::base::clock::Moment;
 use crate::types::crowd::Crowd;
 use crate::types::holder::Holder;
 use crate::types::terms::{LeaseId, Terms};
+use crate::types::ticket_id::TicketId;
 
 #[expect(
     clippy::struct_excessive_bools,
@@ -56,8 +57,17 @@ pub(super) struct Claim {
     /// From when its lease counts, as was reported last.
     pub(super) since: Moment,
     pub(super) renewing: bool,
-    /// How long the lock cools down when it has left.
-    pub(super) cooldown: Option<Duration>,
+    /// How the lock stays closed when it has left.
+    pub(super) closing: Option<Closing>,
+    /// The node from which a ticket was asked for that reached nobody.
+    pub(super) former: Option<Entry>,
+}
+
+/// What keeps a lock closed after its release, and for how long.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Closing {
+    Cooldown(Duration),
+    Ticket(TicketId, Duration),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -70,6 +80,10 @@ pub(super) enum Stage {
     /// Does not know whether its node was created.
     Finding,
     InQueue,
+    /// Looks for the node of the ticket that it adopts.
+    Seeking,
+    /// Replaces that node by its own.
+    Adopting,
     /// Is to report who holds the lock, and ends.
     Refused,
     Held,
@@ -105,7 +119,8 @@ impl Claim {
             granted: now,
             since: now,
             renewing: false,
-            cooldown: None,
+            closing: None,
+            former: None,
         }
     }
 
@@ -135,11 +150,21 @@ impl Claim {
     /// The data of its node in a session of this timeout.
     pub(super) fn data(&self, timeout: Duration) -> Vec<u8> {
         let time = self.terms.longest().map_or(timeout, |it| it.min(timeout));
-        entry::data(&name::name(self.token, &self.terms), time, false)
+        entry::data(&name::name(self.token, &self.terms), time)
     }
 
-    /// The data of the node while the lock cools down.
-    pub(super) fn cooldown_data(&self, cooldown: Duration) -> Vec<u8> {
-        entry::data(&name::name(self.token, &self.terms), cooldown, true)
+    /// The node that keeps the lock closed after that of its holder, and its data.
+    pub(super) fn closed(&self, node: Entry, closing: Closing) -> (Entry, Vec<u8>) {
+        let name = name::name(self.token, &self.terms);
+        match closing {
+            Closing::Cooldown(time) => {
+                let data = entry::data(&format!("-{name}"), time);
+                (node.cooldown(), data)
+            }
+            Closing::Ticket(ticket, time) => {
+                let data = entry::data(&name::of_ticket(ticket, &name), time);
+                (node.ticket(ticket), data)
+            }
+        }
     }
 }

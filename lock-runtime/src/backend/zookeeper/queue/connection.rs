@@ -62,13 +62,15 @@ impl Queue {
                 self.claims.report(Outcome::Waiting { id, holder });
             }
             _ if !unanswered => {}
-            Stage::Fresh | Stage::Trying | Stage::Refused => self.begin(id),
+            Stage::Fresh | Stage::Trying | Stage::Refused | Stage::Seeking | Stage::Adopting => {
+                self.begin(id);
+            }
             Stage::Creating | Stage::Finding => self.find(id),
             Stage::InQueue => self.look(id, false),
             Stage::Held => self.look_after(id),
             Stage::Leaving { held, .. } => {
-                let cooldown = claim.cooldown;
-                self.leave(id, cooldown);
+                let closing = claim.closing;
+                self.leave(id, closing);
                 if let Some(claim) = self.claims.get_mut(&id) {
                     claim.stage = Stage::Leaving { held, again: true };
                 }
@@ -150,6 +152,7 @@ impl Queue {
                 self.lost(id);
             } else if let Stage::Leaving { .. } = claim.stage {
                 // It was to be deleted, and may have been.
+                self.may_be_issued(id);
                 self.released(id, Err(cause(Trouble::SessionOver)));
             } else if claim.unwanted {
                 self.released(id, Ok(false));

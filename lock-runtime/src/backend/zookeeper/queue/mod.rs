@@ -6,9 +6,11 @@
 //!
 //! [`Position`]: crate::backend::queue_order::Position
 
+mod adopting;
 mod claim;
 mod connection;
 mod containers;
+mod issuing;
 mod position;
 mod replies;
 mod requests;
@@ -19,6 +21,7 @@ mod watches;
 mod writes;
 mod writing;
 
+use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
@@ -35,7 +38,7 @@ use crate::base::clock::Moment;
 use crate::types::error::Cause;
 use crate::types::terms::{LeaseId, Terms};
 
-use claim::{Claim, Stage};
+use claim::{Claim, Closing, Stage};
 use containers::Containers;
 use requests::Requests;
 use tails::Tails;
@@ -56,6 +59,8 @@ pub(super) struct Queue {
     containers: Containers,
     tails: Tails,
     watches: Watches,
+    /// The nodes of holders whose tickets may come to be, and reach nobody.
+    unclaimed: HashMap<LeaseId, Entry>,
     /// The server's clock, as it was heard last.
     server_time: i64,
 }
@@ -70,6 +75,7 @@ impl Queue {
             containers: Containers::default(),
             tails: Tails::default(),
             watches: Watches::default(),
+            unclaimed: HashMap::new(),
             server_time: 0,
         }
     }
@@ -87,7 +93,9 @@ impl Queue {
         let Some(token) = self.claims.fresh_token(id) else {
             return;
         };
-        self.claims.insert(id, Claim::new(now, terms, token));
+        let former = self.unclaimed.remove(&id);
+        let claim = Claim::new(now, terms, token);
+        self.claims.insert(id, Claim { former, ..claim });
         if self.session.is_some() {
             self.begin(id);
         }
@@ -118,7 +126,8 @@ impl Queue {
             Stage::Held => claim.terms.cooldown(claim.granted, now),
             _ => Duration::ZERO,
         });
-        self.end(id, cooldown.filter(|it| !it.is_zero()));
+        let cooldown = cooldown.filter(|it| !it.is_zero());
+        self.end(id, cooldown.map(Closing::Cooldown));
     }
 
     /// Leaves the queue, or releases the lock at once.
@@ -126,7 +135,7 @@ impl Queue {
         self.end(id, None);
     }
 
-    fn end(&mut self, id: LeaseId, cooldown: Option<Duration>) {
+    fn end(&mut self, id: LeaseId, closing: Option<Closing>) {
         let Some(claim) = self.claims.get_mut(&id) else {
             return self.released(id, Ok(false));
         };
@@ -134,8 +143,12 @@ impl Queue {
         match claim.stage {
             Stage::Fresh | Stage::Trying | Stage::Refused => self.released(id, Ok(false)),
             // Known soon.
-            Stage::Creating | Stage::Finding | Stage::Leaving { .. } => {}
-            Stage::InQueue | Stage::Held => self.leave(id, cooldown),
+            Stage::Creating
+            | Stage::Finding
+            | Stage::Seeking
+            | Stage::Adopting
+            | Stage::Leaving { .. } => {}
+            Stage::InQueue | Stage::Held => self.leave(id, closing),
         }
     }
 
@@ -188,6 +201,9 @@ impl Queue {
         let Some(claim) = self.claims.get_mut(&id) else {
             return;
         };
+        if claim.terms.adopts.is_some() {
+            return self.seek(id);
+        }
         if claim.terms.wait.is_try() || claim.terms.max_waiters.is_some() && !claim.waited {
             claim.stage = Stage::Trying;
             self.requests.list(claim, turn, Step::Try);
@@ -240,7 +256,7 @@ impl Queue {
 
     /// Reads a node of the queue.
     fn ask_entry(&mut self, id: LeaseId, entry: Entry, watch: bool, step: Step) {
-        if entry.is_cooldown {
+        if entry.is_timed() {
             self.ask_time();
         }
         let turn = self.claims.turn(id);
@@ -255,8 +271,8 @@ impl Queue {
         }
     }
 
-    /// Deletes its node, and leaves another one while the lock cools down.
-    fn leave(&mut self, id: LeaseId, cooldown: Option<Duration>) {
+    /// Deletes its node, and leaves another one while the lock stays closed.
+    fn leave(&mut self, id: LeaseId, closing: Option<Closing>) {
         let turn = self.claims.next_turn(id);
         let Some(claim) = self.claims.get_mut(&id) else {
             return;
@@ -269,17 +285,18 @@ impl Queue {
             held: claim.stage == Stage::Held,
             again: false,
         };
-        claim.cooldown = cooldown;
-        let Some(cooldown) = cooldown else {
+        claim.closing = closing;
+        let Some(closing) = closing else {
             return self.writes.push(turn);
         };
         let path = self.requests.path(claim, node);
-        let rest = Op::Create {
-            path: self.requests.path(claim, node.cooldown()),
-            data: claim.cooldown_data(cooldown),
+        let (after, data) = claim.closed(node, closing);
+        let after = Op::Create {
+            path: self.requests.path(claim, after),
+            data,
             mode: Mode::Persistent,
         };
-        let op = Op::Multi(vec![Op::Delete { path }, rest]);
+        let op = Op::Multi(vec![Op::Delete { path }, after]);
         self.requests.send(op, Recipient::Claim(turn, Step::Leave));
     }
 
@@ -291,8 +308,11 @@ impl Queue {
         let Stage::Leaving { held, again } = claim.stage else {
             return;
         };
+        let is_ticket = matches!(claim.closing, Some(Closing::Ticket(..)));
         let result = match trouble {
             None => Ok(held),
+            // It stays closed, or is anybody's.
+            Some(Trouble::NoNode) if is_ticket && again => return self.ask_whether_issued(id),
             // The lost answer was most likely that one.
             Some(Trouble::NoNode) => Ok(held && again),
             Some(trouble) => {
@@ -301,6 +321,7 @@ impl Queue {
                     let path = self.requests.path(claim, node);
                     self.requests.not_discarded(path);
                 }
+                self.may_be_issued(id);
                 Err(cause(trouble))
             }
         };

@@ -1,7 +1,8 @@
 //! The position of an acquisition in the queue of its lock: it has the lock, is behind others,
-//! or finds a lock that cools down. When the cooldown is over, the next acquisition deletes its node.
+//! or finds a lock that cools down or is closed by a ticket. When that is over, the next acquisition
+//! deletes its node.
 //!
-//! How long a lock has cooled down is the difference of two times of the leader's clock:
+//! How long a lock has been closed is the difference of two times of the leader's clock:
 //! when its node was created, and when the node of our session was written just now.
 //!
 //! Acquisitions of this manager may be right behind each other: nobody is between them, so
@@ -129,7 +130,7 @@ impl Queue {
         let Some(claim) = self.claims.get(&id) else {
             return;
         };
-        let ours = |it: &&Entry| it.token == claim.token && !it.is_cooldown;
+        let ours = |it: &&Entry| it.token == claim.token && !it.is_timed();
         match queue.iter().find(ours) {
             Some(entry) => self.ask_entry(id, *entry, false, Step::Found(*entry)),
             None if claim.unwanted => self.released(id, Ok(false)),
@@ -160,7 +161,7 @@ impl Queue {
     /// own. A release is a change too, so the fence is larger than those of all earlier
     /// holders and smaller than those of all later ones. The number of its own node would
     /// not do: a waiter's node may be older than the last key of a holder of several.
-    fn grant(&mut self, now: Moment, id: LeaseId, changed: i64) {
+    pub(super) fn grant(&mut self, now: Moment, id: LeaseId, changed: i64) {
         let (Some(session), Some(claim)) = (&self.session, self.claims.get_mut(&id)) else {
             return;
         };
@@ -214,7 +215,7 @@ impl Queue {
     /// Messages come of everybody who leaves; but nobody leaves when a cooldown ends.
     fn wait_for_anybody(&mut self, id: LeaseId, ahead: &[Entry]) {
         self.waits(id);
-        for cooling in ahead.iter().filter(|it| it.is_cooldown) {
+        for cooling in ahead.iter().filter(|it| it.is_timed()) {
             self.ask_entry(id, *cooling, false, Step::Ahead(*cooling));
         }
         self.ask_entry(id, ahead[0], false, Step::Front(ahead[0]));
@@ -235,6 +236,14 @@ impl Queue {
         };
         claim.stage = Stage::Refused;
         claim.node = None;
+        // One that is over has yet to be deleted.
+        let timed = queue[..holders(queue)]
+            .iter()
+            .skip(1)
+            .filter(|it| it.is_timed());
+        for entry in timed {
+            self.ask_entry(id, *entry, false, Step::Timed(*entry));
+        }
         if let Some(first) = queue.get(holders(queue)) {
             self.ask_time();
             self.ask_entry(id, *first, false, Step::Waiter(*first));
@@ -303,8 +312,8 @@ impl Queue {
             let path = self.requests.path(claim, entry);
             self.watches.node(path, id);
         }
-        if entry.is_cooldown {
-            return self.cools_down(now, id, entry, holder, stat);
+        if entry.is_timed() {
+            return self.is_closed(now, id, step, entry, holder, stat);
         }
         if is_ahead && is_permit && stat.version > 0 {
             // It has entered since it was seen in the queue.
@@ -316,10 +325,12 @@ impl Queue {
         }
     }
 
-    fn cools_down(
+    /// The lock cools down, or is closed by a ticket.
+    fn is_closed(
         &mut self,
         now: Moment,
         id: LeaseId,
+        step: Step,
         entry: Entry,
         mut holder: Holder,
         stat: Stat,
@@ -327,6 +338,9 @@ impl Queue {
         let left = entry::left(holder.remaining, stat, self.server_time);
         if left.is_zero() {
             return self.cooldown_is_over(id, entry, holder);
+        }
+        if matches!(step, Step::Timed(_)) {
+            return;
         }
         holder.remaining = Some(left);
         self.claims.schedule(now.after(left), id);

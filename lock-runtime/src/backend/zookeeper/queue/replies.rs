@@ -56,6 +56,15 @@ impl Queue {
         }
         match (step, reply) {
             (Step::Leave, reply) => self.left(id, reply.err()),
+            (Step::Issued, Ok(_)) => self.released(id, Ok(true)),
+            (Step::Issued, Err(Trouble::NoNode)) => self.released(id, Ok(false)),
+            (Step::Issued, Err(trouble)) => {
+                self.may_be_issued(id);
+                self.released(id, Err(cause(trouble)));
+            }
+            (Step::Seek | Step::Ticket(_) | Step::Adopt(_) | Step::Adopted, reply) => {
+                self.goes_on_adopting(now, id, step, reply);
+            }
             (Step::Create, Ok(Reply::Created { path })) => self.created(id, &path),
             (Step::Try, Ok(Reply::Children { names, .. })) => {
                 self.tried(id, &Entry::queue(&names));
@@ -76,7 +85,10 @@ impl Queue {
                 self.looked(now, id, Snapshot::default(), false);
             }
             (Step::Found(entry), Ok(Reply::Data { stat, .. })) => self.found(id, entry, stat),
-            (Step::Ahead(entry) | Step::Front(entry), Ok(Reply::Data { data, stat })) => {
+            (
+                Step::Ahead(entry) | Step::Front(entry) | Step::Timed(entry),
+                Ok(Reply::Data { data, stat }),
+            ) => {
                 self.read(now, id, step, entry, &data, stat);
             }
             (Step::Found(_) | Step::Changed | Step::Enter, Err(Trouble::NoNode)) => {
@@ -108,7 +120,7 @@ impl Queue {
                 self.claims.schedule(again, id);
             }
             // The first waiter's wait is reported if it is known.
-            (Step::Waiter(_), Err(_)) => {}
+            (Step::Waiter(_) | Step::Timed(_), Err(_)) => {}
             (_, Err(trouble)) => self.failed(id, trouble),
             // The answer does not fit the request.
             (_, Ok(_)) => self.failed(id, Trouble::Other(0)),

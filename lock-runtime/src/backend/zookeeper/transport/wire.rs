@@ -50,7 +50,16 @@ impl Wire {
         stream::flush(&mut *self.stream, cx)
     }
 
+    /// Reads nothing more before the packets that are there have been taken.
     fn read(&mut self, cx: &mut Context<'_>) -> io::Result<()> {
+        if self
+            .length()
+            .is_some_and(|it| it > LONGEST || self.is_complete(it))
+        {
+            return Ok(());
+        }
+        self.read.drain(..self.start);
+        self.start = 0;
         stream::read(&mut *self.stream, cx, |bytes| self.read.extend(bytes))
     }
 
@@ -68,25 +77,61 @@ impl Wire {
 
     /// The next packet that has come in, without its length.
     pub(super) fn packet(&mut self) -> io::Result<Option<Vec<u8>>> {
-        let rest = &self.read[self.start..];
-        let Some((length, rest)) = rest.split_first_chunk() else {
+        let Some(length) = self.length() else {
             return Ok(None);
         };
-        let length = u32::from_be_bytes(*length) as usize;
         if length > LONGEST {
             return Err(io::Error::other(
                 "the server does not answer as ZooKeeper does",
             ));
         }
-        let Some(packet) = rest.get(..length) else {
+        if !self.is_complete(length) {
             return Ok(None);
-        };
-        let packet = packet.to_vec();
-        self.start += 4 + length;
-        if self.start == self.read.len() {
-            self.read.clear();
-            self.start = 0;
         }
-        Ok(Some(packet))
+        let begin = self.start + 4;
+        self.start = begin + length;
+        Ok(Some(self.read[begin..self.start].to_vec()))
+    }
+
+    /// The length of the next packet, once it is known.
+    fn length(&self) -> Option<usize> {
+        let length = self.read[self.start..].first_chunk()?;
+        Some(u32::from_be_bytes(*length) as usize)
+    }
+
+    /// Whether the next packet, which has this length, has come in.
+    fn is_complete(&self, length: usize) -> bool {
+        self.read.len() - self.start >= 4 + length
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::task::Waker;
+
+    use tokio::io::duplex;
+
+    use super::*;
+
+    #[test]
+    fn packets_that_were_taken_leave_no_bytes() {
+        let (ours, mut theirs) = duplex(100);
+        let mut wire = Wire::new(Box::new(ours));
+        let mut say = |bytes: &[u8]| {
+            let cx = &mut Context::from_waker(Waker::noop());
+            stream::write(&mut theirs, cx, bytes).expect("room")
+        };
+        say(&[0, 0, 0, 1, 7, 0, 0, 0, 2, 8]);
+        let cx = &mut Context::from_waker(Waker::noop());
+        wire.poll(cx).expect("a connection");
+        // Before the first packet is taken nothing more is read.
+        say(&[9]);
+        wire.poll(cx).expect("a connection");
+        assert_eq!(wire.read.len(), 10);
+        assert_eq!(wire.packet().expect("a packet"), Some(vec![7]));
+        assert_eq!(wire.packet().expect("a part"), None);
+        wire.poll(cx).expect("a connection");
+        assert_eq!((wire.read.len(), wire.start), (6, 0));
+        assert_eq!(wire.packet().expect("a packet"), Some(vec![8, 9]));
     }
 }

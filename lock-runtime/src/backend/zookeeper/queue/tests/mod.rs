@@ -1,5 +1,6 @@
 //! Acquisitions against a server whose answers each test gives itself.
 
+mod tickets;
 mod writes;
 
 use std::sync::Arc;
@@ -224,7 +225,7 @@ fn it_looks_again_when_the_node_changes() {
     scene.acquire(Kind::Exclusive);
     let ahead = [others("x", 0)];
     let read = scene.waits_behind(&ahead, 1).remove(0);
-    let data = entry::data("somebody", TIMEOUT, false);
+    let data = entry::data("somebody", TIMEOUT);
     let stat = Stat::default();
     scene.reply(read, Ok(Reply::Data { data, stat }));
     assert!(matches!(scene.outcomes()[..], [Outcome::Waiting { .. }]));
@@ -325,7 +326,7 @@ fn watches_go_on_over_another_connection() {
     scene.acquire(Kind::Exclusive);
     let ahead = [others("x", 0)];
     let read = scene.waits_behind(&ahead, 1).remove(0);
-    let data = entry::data("somebody", TIMEOUT, false);
+    let data = entry::data("somebody", TIMEOUT);
     let stat = Stat::default();
     scene.reply(read, Ok(Reply::Data { data, stat }));
     scene.connect_again(Vec::new(), 99);
@@ -551,7 +552,7 @@ fn one_right_behind_another_of_ours_looks_at_its_node_alone() {
     let (ahead, mut calls) = follower(&mut scene);
     assert_eq!(watched(&calls), [&ahead]);
     assert_eq!(calls.len(), 1);
-    let data = entry::data("somebody", TIMEOUT, false);
+    let data = entry::data("somebody", TIMEOUT);
     let stat = Stat::default();
     scene.reply(calls.remove(0), Ok(Reply::Data { data, stat }));
     // Somebody writes to it: it is there still.
@@ -573,7 +574,7 @@ fn it_enters_when_that_one_has_left_and_its_own_node_is_there() {
         let mut scene = Scene::new();
         let (path, mut calls) = follower(&mut scene);
         let stat = Stat::default();
-        let data = entry::data("somebody", TIMEOUT, false);
+        let data = entry::data("somebody", TIMEOUT);
         scene.reply(calls.remove(0), Ok(Reply::Data { data, stat }));
         scene.outcomes();
         let change = Change::Deleted;
@@ -628,7 +629,7 @@ fn deletions_of_a_cooldown(scene: &mut Scene, queue: &[String]) -> usize {
                     ..Stat::default()
                 })),
                 Op::Read { .. } => Ok(Reply::Data {
-                    data: entry::data("-somebody", Duration::from_secs(1), true),
+                    data: entry::data("-somebody", Duration::from_secs(1)),
                     stat: Stat::default(),
                 }),
                 Op::Children { .. } => Ok(children(queue.to_vec(), 77)),

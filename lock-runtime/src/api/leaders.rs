@@ -1,0 +1,43 @@
+//! The stream of the leaders of an election.
+
+use std::future::poll_fn;
+use std::task::{Context, Poll};
+
+use tokio::sync::mpsc;
+
+use crate::types::leader::Leader;
+
+/// The leaders of an [`Election`](crate::Election), from [`observe`](crate::Election::observe).
+///
+/// It is no handle: it ends when the manager was shut down, or its last handle was dropped.
+#[derive(Debug)]
+#[must_use = "leaders are shown to whoever awaits them"]
+pub struct Leaders {
+    shown: mpsc::UnboundedReceiver<Leader>,
+}
+
+impl Leaders {
+    pub(crate) fn new(shown: mpsc::UnboundedReceiver<Leader>) -> Self {
+        Self { shown }
+    }
+
+    /// The next leader; `None` at the end of the manager. Dropping the future loses no leader.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), lock_runtime::LockError> {
+    /// # let locks = lock_runtime::LockManager::connect("memory:").await?;
+    /// let mut leaders = locks.election("reports").observe()?;
+    /// locks.shutdown().await;
+    /// assert!(leaders.next().await.is_none());
+    /// # Ok(()) }
+    /// ```
+    pub async fn next(&mut self) -> Option<Leader> {
+        poll_fn(|cx| self.poll_next(cx)).await
+    }
+
+    /// The same for a stream of any library: `poll_fn(move |cx| leaders.poll_next(cx))`.
+    pub fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Leader>> {
+        self.shown.poll_recv(cx)
+    }
+}

@@ -1,0 +1,192 @@
+//! Turns the entries of tickets into those of their adopters, which keep their positions.
+//!
+//! A ticket has a key of its own, which names the entry and was written together with it. An
+//! adoption compares that revision with the entry's, so that one adopter alone succeeds.
+
+use super::claim::Stage;
+use super::{PAUSE, Queue, Step};
+use crate::backend::etcd::protocol::call::{Adopting, Call};
+use crate::backend::etcd::protocol::entry;
+use crate::backend::etcd::protocol::messages::{RangeResponse, TxnResponse};
+use crate::backend::etcd::protocol::trouble::Trouble;
+use crate::backend::{Outcome, name};
+use crate::base::clock::Moment;
+use crate::types::terms::LeaseId;
+
+impl Queue {
+    pub(super) fn go_on_adopting(&mut self, now: Moment, id: LeaseId) {
+        let Some(claim) = self.claims.get(&id) else {
+            return;
+        };
+        let Some(ticket) = claim.terms.adopts.map(|ticket| self.keys.ticket(ticket)) else {
+            return;
+        };
+        if claim.stage == Stage::Seeking {
+            return self.send(now, id, Step::Seek, Call::get(ticket));
+        }
+        let ttl = claim.ttl();
+        let session = self.sessions.get(&ttl);
+        // While there is none, calls without an answer may still come.
+        let Some(base) = session.and_then(|session| session.base(&self.keys)) else {
+            return self.with_session(now, ttl, |session, around| session.open(now, around));
+        };
+        if claim.leaving.is_some() {
+            let call = Call::get(claim.key.clone());
+            return self.send(now, id, Step::Seek, call);
+        }
+        if let Some(cause) = self.quorum.too_few.clone() {
+            self.retire(Outcome::Failed { id, cause });
+            return self.look_for_members(now);
+        }
+        let adopting = Adopting {
+            key: claim.key.clone(),
+            value: entry::value(claim.lasts(), &name::name(claim.token, &claim.terms)),
+            modified: claim.modified,
+            ticket,
+            lease: base.lease,
+            marker: base.marker,
+            epoch: base.epoch,
+        };
+        if let Some(claim) = self.claims.get_mut(&id) {
+            claim.lease = base.lease;
+        }
+        self.send(now, id, Step::Adopt, adopting.call());
+    }
+
+    /// The key of the ticket was read, or the entry after its adopter has gone away.
+    pub(super) fn sought(&mut self, now: Moment, id: LeaseId, range: RangeResponse) {
+        let Some(claim) = self.claims.get_mut(&id) else {
+            return;
+        };
+        let found = range.kvs.into_iter().next();
+        if claim.stage == Stage::Adopting {
+            return match found {
+                Some(own) if entry::is_of(&own.value, claim.token) => {
+                    claim.created = own.create_revision;
+                    self.leave(now, id);
+                }
+                _ => self.released(id, Ok(false)),
+            };
+        }
+        let terms = &claim.terms;
+        let is_for_it = |key: &[u8]| {
+            let read = self.keys.read(key);
+            read.is_some_and(|(lock, kind, _)| lock == terms.key && kind == terms.kind)
+        };
+        let Some(ticket) = found.filter(|it| is_for_it(&it.value)) else {
+            return self.retire(Outcome::NoTicket { id });
+        };
+        claim.key = ticket.value;
+        claim.modified = ticket.mod_revision;
+        claim.stage = Stage::Adopting;
+        self.go_on(now, id);
+    }
+
+    pub(super) fn adopted(&mut self, now: Moment, id: LeaseId, txn: TxnResponse) {
+        let (succeeded, revision) = (txn.succeeded, txn.revision());
+        let mut reads = txn.ranges();
+        let found = reads.next().unwrap_or_default().kvs.pop();
+        let Some(claim) = self.claims.get_mut(&id) else {
+            return;
+        };
+        let Some(found) = found else {
+            return self.retire(Outcome::NoTicket { id });
+        };
+        if succeeded {
+            claim.created = found.create_revision;
+            claim.modified = revision;
+            claim.seen = revision;
+            claim.known = revision;
+            return self.has_adopted(now, id);
+        }
+        let is_own = entry::is_of(&found.value, claim.token);
+        if claim.leaving.is_some() {
+            claim.created = found.create_revision;
+            return if is_own {
+                self.leave(now, id);
+            } else {
+                self.released(id, Ok(false));
+            };
+        }
+        if is_own {
+            // It is written once more, on the present lease.
+            claim.modified = found.mod_revision;
+            return self.go_on(now, id);
+        }
+        if claim.modified != found.mod_revision {
+            return self.retire(Outcome::NoTicket { id });
+        }
+        let marker = reads.next().unwrap_or_default().kvs.pop();
+        let ttl = claim.ttl();
+        self.found_marker(now, ttl, marker.map(|it| it.mod_revision));
+        self.go_on(now, id);
+    }
+
+    fn has_adopted(&mut self, now: Moment, id: LeaseId) {
+        let Some(claim) = self.claims.get(&id) else {
+            return;
+        };
+        if claim.leaving.is_some() {
+            return self.leave(now, id);
+        }
+        let session = self.sessions.get(&claim.ttl());
+        if session.is_some_and(|session| session.is_on(claim.lease)) {
+            self.enter(now, id);
+        } else {
+            // That lease was lost meanwhile.
+            self.go_on(now, id);
+        }
+    }
+
+    pub(super) fn not_adopted(&mut self, now: Moment, id: LeaseId, trouble: &Trouble) {
+        let Some(claim) = self.claims.get_mut(&id) else {
+            return;
+        };
+        let ttl = claim.ttl();
+        let may_be_adopted = claim.stage == Stage::Adopting;
+        match trouble {
+            Trouble::Unknown(_) if may_be_adopted => {
+                claim.may_be_made = true;
+                self.trouble(id, trouble);
+                self.with_session(now, ttl, |session, around| session.move_on(now, around));
+                self.claims.schedule(now.after(PAUSE), id);
+            }
+            _ if claim.leaving.is_some() && !claim.may_be_made => self.released(id, Ok(false)),
+            Trouble::Never(cause) if claim.leaving.is_none() => {
+                let cause = cause.clone();
+                self.retire(Outcome::Failed { id, cause });
+            }
+            Trouble::NoLease(_) => self.with_session(now, ttl, |session, _| session.lost(now)),
+            _ => {
+                self.claims.schedule(now.after(PAUSE), id);
+                self.trouble(id, trouble);
+            }
+        }
+    }
+
+    /// The lease has ended on which the entry is, if it has been adopted; a late call adopts nothing.
+    pub(super) fn adopt_again(&mut self, now: Moment, id: LeaseId) {
+        let Some(claim) = self.claims.get_mut(&id) else {
+            return;
+        };
+        if claim.leaving.is_some() && !claim.awaits {
+            return self.released(id, Ok(false));
+        }
+        claim.stage = Stage::Adopting;
+        self.go_on(now, id);
+    }
+
+    /// Nobody wants it any more. What was asked for before may be carried out yet.
+    pub(super) fn stop_adopting(&mut self, now: Moment, id: LeaseId) {
+        let Some(claim) = self.claims.get_mut(&id) else {
+            return;
+        };
+        if !claim.awaits && !claim.may_be_made {
+            return self.released(id, Ok(false));
+        }
+        let until = now.after(claim.terms.ttl);
+        claim.leaving = Some(until);
+        self.claims.schedule(until, id);
+        self.go_on(now, id);
+    }
+}
