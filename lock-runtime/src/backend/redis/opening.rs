@@ -41,7 +41,7 @@ fn explained(error: RedisError, route: &Route) -> RedisError {
         return error;
     }
     let why =
-        "the server closed the connection: perhaps it encrypts on this port, write `rediss://`";
+        "the server closed the connection: perhaps it encrypts on this port, write `rediss` for `redis` in the URL";
     io::Error::other(why).into()
 }
 
