@@ -228,9 +228,9 @@ impl Claim {
         let unheard = unheard.map(|noted| noted.note.key.clone());
         // The slot of an adopted entry belongs to another manager.
         if self.terms.adopts.is_some() || noted.is_some() && self.granted {
-            let notes = self.end_of_grant().into_iter();
-            let notes = notes.chain(unheard.map(notes::delete));
-            return Call::delete_entry(key, created).and(notes);
+            let more = self.end_of_grant().into_iter();
+            let more = more.chain(unheard.map(notes::delete));
+            return Call::delete_entry(key, created).and(more);
         }
         match unheard {
             Some(note) => Call::all([key, note].map(Call::delete).into_iter()),
