@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::history::Noted;
+use super::noted::Noted;
 use crate::backend::etcd::protocol::keys::Span;
 use crate::backend::token::Token;
 use crate::base::clock::Moment;

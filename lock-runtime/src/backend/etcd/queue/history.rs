@@ -1,8 +1,9 @@
-//! What a manager that keeps a history notes of its grants, and the lease on which the notes last.
+//! Notes grants and their ends, where the manager keeps a history.
 
 use std::time::Duration;
 
 use super::claim::Claim;
+use super::noted::{DAY, History, Lease, Noted};
 use super::order::{PAUSE, Recipient};
 use super::{Queue, Step};
 use crate::backend::etcd::protocol::call::{Call, Reply, Sent};
@@ -14,76 +15,8 @@ use crate::base::clock::Moment;
 use crate::types::history::{GrantEnd, REMEMBERED};
 use crate::types::terms::LeaseId;
 
-/// How long notes are written on one lease.
-const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 /// How long a member may leave the call for that lease unanswered.
 const CALL_TIMEOUT: Duration = Duration::from_secs(1);
-
-/// How many grants are remembered, and the lease of the notes.
-#[derive(Debug)]
-pub(super) struct History {
-    most: usize,
-    lease: Lease,
-}
-
-#[derive(Clone, Copy, Debug)]
-enum Lease {
-    /// Nobody needs one.
-    None,
-    Due(Moment),
-    Asked,
-    Granted {
-        id: i64,
-        until: Moment,
-    },
-}
-
-impl History {
-    pub(super) fn new(most: usize) -> Self {
-        let lease = Lease::None;
-        Self { most, lease }
-    }
-
-    pub(super) fn is_kept(&self) -> bool {
-        self.most > 0
-    }
-
-    /// The present lease of notes; if there is none, one is needed from now on.
-    fn lease(&mut self, now: Moment) -> Option<i64> {
-        match self.lease {
-            Lease::Granted { id, until } if now < until => return Some(id),
-            Lease::None | Lease::Granted { .. } => self.lease = Lease::Due(now),
-            Lease::Due(_) | Lease::Asked => {}
-        }
-        None
-    }
-
-    pub(super) fn next_wakeup(&self) -> Option<Moment> {
-        match self.lease {
-            Lease::Due(at) => Some(at),
-            _ => None,
-        }
-    }
-
-    /// Notes cannot be written on the lease any more.
-    pub(super) fn forget_lease(&mut self) {
-        if let Lease::Granted { .. } = self.lease {
-            self.lease = Lease::None;
-        }
-    }
-}
-
-/// The note of a claim's grant.
-#[derive(Debug)]
-pub(super) struct Noted {
-    note: Note,
-    /// Whether the store has it.
-    pub(super) is_written: bool,
-    /// Whether the store has the end of the grant too.
-    pub(super) is_ended: bool,
-    /// Older notes, which are deleted with the end of the grant.
-    surplus: Vec<Vec<u8>>,
-}
 
 impl Queue {
     /// Asks for a lease for notes, if that is due.
