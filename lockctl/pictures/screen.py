@@ -1,4 +1,4 @@
-"""Runs a program on a terminal of 80 columns and 24 rows, presses keys, and prints what it shows.
+"""Runs a program on a terminal of 80 columns (or COLUMNS) and 24 rows, presses keys, and prints what it shows.
 
 Usage: screen.py PROGRAM… -- STEP…, where a step is `press:KEYS`, `shows:TEXT` (waits until the screen has the text),
 `run:COMMAND` or `print:TITLE`.
@@ -16,7 +16,7 @@ import sys
 import termios
 import time
 
-COLUMNS, ROWS = 80, 24
+COLUMNS, ROWS = int(os.environ.get("COLUMNS", 80)), 24
 # A terminal's commands: with parameters, or a text up to its end.
 COMMAND = re.compile("\x1b\\[([?>]?)([0-9;]*)([@-~])|\x1b\\][^\x07]*\x07|\x1b[()].|\x1b[=>78]")
 

@@ -112,7 +112,7 @@ pub(crate) enum Command {
     Doctor,
     /// Shows all locks, live
     #[command(
-        after_help = "Keys:\n  ↑ ↓ choose, enter: details and the queue, / filter, s sort, f force (asks), q quit"
+        after_help = "Keys:\n  ↑ ↓ choose, enter: details and the queue, / filter, s sort, f revoke (asks), q quit"
     )]
     Top(TopArgs),
     /// Writes a line for each grant, hand-over, release and loss, as it happens

@@ -42,7 +42,7 @@ macro_rules! on_every_store {
         }
         $crate::tests_of_store! {
             ($) on_etcd, starts: $crate::EtcdServer::start("what runs on every store"),
-            can: [read permits several_keys min_hold list force_release ask fencing fair max_waiters tickets],
+            can: [read permits several_keys min_hold list force_release ask history fencing fair max_waiters tickets],
             $($tests)*
         }
         $crate::tests_of_store! {

@@ -6,8 +6,8 @@ use std::{net::SocketAddr, time::Duration};
 
 use lock_runtime::{LockConfig, LockError, LockManager};
 use tests::{
-    LONG, RedisServer, SentinelFleet, TIME_LIMIT, connect, granted, queue, release, take, timed,
-    unique, within,
+    LONG, RedisServer, SentinelFleet, TIME_LIMIT, connect, granted, queue, release, take,
+    take_turn, timed, unique, within,
 };
 use tokio::{
     io::copy_bidirectional,
@@ -64,6 +64,25 @@ async fn a_grant_survives_a_failover_right_after_it() {
         first.resume();
         fleet.settled().await;
     }
+}
+
+#[tokio::test]
+async fn with_two_replicas_of_which_one_confirms_locks_go_on_after_a_failure() {
+    let fleet = SentinelFleet::builder().down_after(SECOND).start().await;
+    let one = connect(config(fleet.url(), 1).unavailable_wait_forever()).await;
+    let both = connect(config(fleet.url(), 2)).await;
+    let first = &fleet.nodes()[fleet.master().await];
+    let mut switches = fleet.switches().await;
+    first.stop();
+    switches.next().await;
+    take_turn(&one, "key").await;
+    let refused = within(TIME_LIMIT, both.lock("key").acquire()).await;
+    assert!(
+        matches!(refused, Err(LockError::Unavailable { .. })),
+        "{refused:?}"
+    );
+    first.resume();
+    fleet.settled().await;
 }
 
 #[tokio::test]

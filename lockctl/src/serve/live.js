@@ -1,5 +1,6 @@
 // Keeps the page up to date. What arrives was rendered and escaped by the server.
 const live = document.getElementById("live");
+const stale = document.getElementById("stale");
 const chart = document.getElementById("chart");
 const form = document.querySelector("form.force");
 const points = [];
@@ -14,6 +15,13 @@ function replace(html) {
   if (form) {
     form.hidden = live.querySelector("[data-state]")?.dataset.state === "free";
   }
+}
+
+// Why the page shows what was known before; an empty text if it is up to date.
+function mark(why) {
+  document.body.classList.toggle("stale", why !== "");
+  stale.textContent = why;
+  stale.hidden = why === "";
 }
 
 // A line for the waiters, and a bar for the hand-overs between two looks.
@@ -37,9 +45,13 @@ function draw(point) {
 
 if (live.dataset.source) {
   const source = new EventSource(live.dataset.source);
-  source.onopen = () => document.body.classList.remove("stale");
-  source.onerror = () => document.body.classList.add("stale");
-  source.addEventListener("part", (event) => replace(event.data));
+  source.onopen = () => mark("");
+  source.onerror = () => mark("lockctl does not answer.");
+  source.addEventListener("trouble", (event) => mark(event.data));
+  source.addEventListener("part", (event) => {
+    mark("");
+    replace(event.data);
+  });
   source.addEventListener("point", (event) => draw(JSON.parse(event.data)));
   source.addEventListener("change", (event) => {
     const { event: what, who } = JSON.parse(event.data);

@@ -52,8 +52,11 @@ pub(super) async fn lock(
         async move {
             let mut events = history(&key, &seen, &before);
             events.extend(point(&seen, &before, |it| *it == key));
-            let status = site.status(&key).await;
-            events.push(part(&page::details(&status, &site.store)));
+            events.push(match site.status(&key).await {
+                // What is shown stays.
+                Err(error) => trouble(&error.to_string()),
+                status => part(&page::details(&status, &site.store)),
+            });
             events
         }
     })))
@@ -78,6 +81,11 @@ fn events(looks: impl Stream<Item = Vec<Event>> + Send + 'static) -> Events {
 
 fn part(html: &str) -> Event {
     Event::default().event("part").data(html)
+}
+
+fn trouble(why: &str) -> Event {
+    let why = format!("{}.", tame(why));
+    Event::default().event("trouble").data(why)
 }
 
 fn history(key: &LockKey, seen: &Seen, before: &Seen) -> Vec<Event> {

@@ -60,6 +60,7 @@ fn page(title: &str, head: &str, source: &str, live: &str, foot: &str) -> String
 </head>
 <body>
 {head}
+<p id="stale" role="status" hidden></p>
 <main id="live" data-source="{source}">{live}</main>
 {foot}
 </body>

@@ -17,8 +17,9 @@ use crate::top::state::{Mode, Page, State};
 use crate::words::{are_held, tame};
 
 pub(super) fn draw(frame: &mut Frame<'_>, state: &State) {
+    let says = state.trouble.is_some() || state.message.is_some();
     let rows = [
-        Constraint::Length(3),
+        Constraint::Length(if says { 4 } else { 3 }),
         Constraint::Min(3),
         Constraint::Length(1),
     ];
@@ -69,18 +70,14 @@ fn totals(frame: &mut Frame<'_>, area: Rect, state: &State) {
         number(latency),
         spark(state.course().map(|(_, handed)| handed), area.width),
     ]);
-    let third = match (&state.trouble, &state.message) {
-        (Some(trouble), _) => Line::from(trouble.clone()).red().bold(),
-        (None, Some(message)) => Line::from(message.clone()).yellow(),
-        (None, None) => {
-            let seen = state.seen.map_or_else(dash, clock);
-            Line::styled(
-                format!("{}, as of {seen}", state.store),
-                Style::new().add_modifier(Modifier::DIM),
-            )
-        }
+    let seen = state.seen.map_or_else(dash, clock);
+    let as_of = Line::from(format!("{}, as of {seen}", state.store)).dim();
+    let said = match (&state.trouble, &state.message) {
+        (Some(trouble), _) => Some(Line::from(trouble.clone()).red().bold()),
+        (None, message) => message.clone().map(|it| Line::from(it).yellow()),
     };
-    frame.render_widget(Paragraph::new(vec![first, second, third]), area);
+    let lines = [first, second, as_of].into_iter().chain(said);
+    frame.render_widget(Paragraph::new(lines.collect::<Vec<_>>()), area);
 }
 
 /// The course of a number over the last looks, where there is room for it.
@@ -198,6 +195,9 @@ fn details(frame: &mut Frame<'_>, area: Rect, status: &Status, is_asked: bool) {
         let text = Paragraph::new(lines).wrap(Wrap { trim: true });
         return frame.render_widget(text, below);
     }
+    if status.waiters.is_empty() {
+        return;
+    }
     let widths = [
         Constraint::Length(8),
         Constraint::Fill(3),
@@ -222,7 +222,7 @@ fn footer(frame: &mut Frame<'_>, area: Rect, state: &State) {
             let question = format!("Revoke `{key}`? [y/N]");
             Line::from(question).style(Style::new().fg(Color::Black).bg(Color::Yellow))
         }
-        (Mode::Commands, Page::Details(..)) => Line::styled("esc back  f force  q quit", dim),
+        (Mode::Commands, Page::Details(..)) => Line::styled("esc back  f revoke  q quit", dim),
         (Mode::Commands, Page::List) => {
             let sort = state.sort.name();
             let filter = match &*state.filter {
@@ -230,7 +230,7 @@ fn footer(frame: &mut Frame<'_>, area: Rect, state: &State) {
                 filter => format!(" ({})", tame(filter)),
             };
             let text = format!(
-                "↑↓ choose  enter details  / filter{filter}  s sort: {sort}  f force  q quit"
+                "↑↓ choose  enter details  / filter{filter}  s sort: {sort}  f revoke  q quit"
             );
             Line::styled(text, dim)
         }

@@ -333,6 +333,36 @@ async fn a_browser_shows_what_happens_and_runs_no_names() {
 }
 
 #[tokio::test]
+async fn a_page_says_that_there_is_nothing_and_who_does_not_answer() {
+    let mut server = RedisServer::start().await;
+    let locks = connect(server.url()).await;
+    let (serving, address) = serve(&server, &[]).await;
+    let Some(browser) = Browser::start(address).await else {
+        return;
+    };
+    browser.go("/").await;
+    browser.shows("No lock is held or waited for.").await;
+    let _lamp = take(&locks, "stock:lamp", LONG).await;
+    browser.shows("stock:lamp").await;
+    browser.go("/lock?key=stock%3Alamp").await;
+    browser.shows("Its process answers.").await;
+    server.kill().await;
+    let why = "return document.getElementById('stale').textContent";
+    let has = |text: &str| format!("{why}.includes('{text}')");
+    browser.comes_to(&has("is unavailable")).await;
+    // What was seen last is still shown.
+    browser.shows("Holders").await;
+    browser.go("/").await;
+    browser.shows("is unavailable").await;
+    browser.shows("stock:lamp").await;
+    assert_eq!(browser.run(why).await, "");
+    drop(serving);
+    browser.comes_to(&has("lockctl does not answer")).await;
+    browser.shows("stock:lamp").await;
+    browser.end().await;
+}
+
+#[tokio::test]
 async fn locks_are_found_chosen_and_opened_by_keyboard() {
     let server = RedisServer::start().await;
     let locks = connect(server.url()).await;

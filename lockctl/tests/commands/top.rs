@@ -111,6 +111,12 @@ async fn a_server_that_goes_and_comes_back_is_reported() {
     screen.line("key").await;
     server.kill().await;
     screen.shows("is unavailable").await;
+    // What was seen last is still shown, and since when.
+    let last = screen.text();
+    assert!(
+        last.contains("prefix `lock`, as of ") && last.contains("\nkey "),
+        "{last}"
+    );
     server.restart().await;
     screen.shows("held 0").await;
     screen.hides("is unavailable").await;

@@ -137,7 +137,10 @@ async fn a_port_that_is_not_encrypted_says_so() {
     let config = config.connect_timeout(Duration::from_secs(1));
     let (text, _) = unavailable(LockManager::connect(config)).await;
     assert!(text.contains("does not encrypt"), "{text}");
-    assert!(text.contains("write `redis://`"), "{text}");
+    assert!(
+        text.contains("write `redis` for `rediss` in the URL"),
+        "{text}"
+    );
 }
 
 #[tokio::test]
@@ -147,7 +150,10 @@ async fn a_port_that_is_encrypted_says_so() {
     let config = config(format!("redis://{}", server.tls_addr()));
     let config = config.connect_timeout(Duration::from_secs(1));
     let (text, _) = unavailable(LockManager::connect(config)).await;
-    assert!(text.contains("write `rediss://`"), "{text}");
+    assert!(
+        text.contains("write `rediss` for `redis` in the URL"),
+        "{text}"
+    );
 }
 
 #[tokio::test]

@@ -12,6 +12,7 @@ use tests::{
 };
 use tokio::task::JoinSet;
 
+mod etcd_server;
 mod in_memory;
 mod postgres_server;
 mod redis_server;

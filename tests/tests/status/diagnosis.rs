@@ -5,8 +5,8 @@ use std::time::Duration;
 use lock_runtime::inspect::{Finding, Severity};
 use lock_runtime::{LockConfig, LockManager};
 use tests::{
-    EtcdCluster, LONG, RedisServer, Store, TIME_LIMIT, ZooKeeperEnsemble, connect, on_every_store,
-    take, within,
+    ClusterFleet, EtcdCluster, LONG, RedisServer, Store, TIME_LIMIT, ZooKeeperEnsemble, connect,
+    on_every_store, take, within,
 };
 
 on_every_store! {
@@ -101,6 +101,18 @@ async fn what_is_wrong_with_a_server_is_found() {
         ["lock:fence", "lock:{key}"],
         "a diagnosis leaves something"
     );
+}
+
+#[tokio::test]
+async fn a_single_replica_is_advised_to_get_another_one() {
+    let fleet = ClusterFleet::start().await;
+    let findings = diagnose(&connect(fleet.url()).await).await;
+    let all = findings.iter().filter(|it| it.check == "replicas");
+    let advised = all.filter(|it| {
+        let advice = it.advice.as_deref().unwrap_or_default();
+        advice.contains("two replicas a master")
+    });
+    assert!(advised.count() > 0, "{findings:?}");
 }
 
 #[tokio::test]

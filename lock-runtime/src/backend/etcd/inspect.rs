@@ -8,11 +8,13 @@ use super::protocol::call::{Call, Reply};
 use super::protocol::entry::{self, Entry};
 use super::protocol::keys::{Keys, Span};
 use super::protocol::messages::{KeyValue, RangeResponse};
+use super::protocol::notes::{self, Note};
 use super::protocol::trouble::{Trouble, cause};
 use super::queue::AskedBy;
 use crate::backend::queries::Asker;
 use crate::base::clock::Clock;
 use crate::types::error::Cause;
+use crate::types::history::{self, Grant};
 use crate::types::holder::{Holder, Status};
 use crate::types::key::LockKey;
 use crate::types::overview::{MOST_HOLDERS, Overview, Summary};
@@ -58,18 +60,21 @@ impl Inspector {
 
     pub(super) async fn list(self, pattern: Pattern) -> Result<Vec<LockKey>, Cause> {
         let mut found = BTreeSet::new();
-        let take_in = |kvs: Vec<KeyValue>| {
+        let mut take_in = |kvs: Vec<KeyValue>| {
             let read = kvs.iter().filter_map(|kv| self.keys.read(&kv.key));
             found.extend(read.map(|(lock, ..)| lock).filter(|it| pattern.matches(it)));
         };
-        self.pages(self.keys.all(), true, take_in).await?;
+        for span in self.keys.all() {
+            self.pages(span, true, &mut take_in).await?;
+        }
         Ok(found.into_iter().collect())
     }
 
     pub(super) async fn overview(self, pattern: Pattern) -> Result<Overview, Cause> {
         let mut read = Vec::new();
-        let span = self.keys.all();
-        self.pages(span, false, |kvs| read.extend(kvs)).await?;
+        for span in self.keys.all() {
+            self.pages(span, false, |kvs| read.extend(kvs)).await?;
+        }
         let mut queues = BTreeMap::<_, Vec<_>>::new();
         for entry in entry::queue(&self.keys, read) {
             if pattern.matches(&entry.lock) {
@@ -108,16 +113,52 @@ impl Inspector {
         let range = self.range(Call::keys(self.keys.queue(&key))).await?;
         let mut queue = entry::queue(&self.keys, range.kvs);
         queue.truncate(entry::holders(&queue));
+        let last = queue.last().map_or(0, |entry| entry.created);
         let mut released = 0;
-        for some in queue.rchunks(AT_ONCE) {
-            // Their holders may release them meanwhile, and take the slots again.
-            let entries = some.iter().map(|entry| (entry.key.clone(), entry.created));
-            match self.ask(Call::delete_entries(entries)).await? {
-                Reply::Txn(txn) => released += txn.deleted(),
-                _ => return Err(mismatch()),
+        loop {
+            // Those that hold it later stay.
+            let (mut held, notes) = self.with_notes(&key).await?;
+            held.retain(|entry| entry.created <= last);
+            if held.is_empty() {
+                return Ok(released);
+            }
+            for some in held.rchunks(AT_ONCE) {
+                // Their holders may release them meanwhile, and take the slots again, or write the notes.
+                let revoked = some.iter().map(|entry| {
+                    let note = notes.iter().find(|it| entry.is_noted(it)).cloned();
+                    Note::revoke(entry.key.clone(), entry.created, note)
+                });
+                match self.ask(Call::all_of(revoked)).await? {
+                    Reply::Txn(txn) => released += txn.deleted(),
+                    _ => return Err(mismatch()),
+                }
             }
         }
-        Ok(released)
+    }
+
+    /// The grants that the notes of a lock remember, the newest first.
+    pub(super) async fn history(self, key: LockKey) -> Result<Vec<Grant>, Cause> {
+        let (queue, notes) = self.with_notes(&key).await?;
+        let mut grants = notes::grants(&self.keys, &key, &notes);
+        let held: BTreeSet<_> = queue.iter().map(|it| it.holder().id).collect();
+        history::note_expired(&mut grants, |it| held.contains(&it.id));
+        grants.reverse();
+        Ok(grants)
+    }
+
+    /// The first of a queue and the notes of its lock, as they were together.
+    async fn with_notes(&self, key: &LockKey) -> Result<(Vec<Entry>, Vec<KeyValue>), Cause> {
+        let reads = [
+            notes::first(self.keys.queue(key), PAGE),
+            notes::all(self.keys.notes(key)),
+        ];
+        let call = Call::all_of(reads);
+        let Reply::Txn(txn) = self.ask(call).await? else {
+            return Err(mismatch());
+        };
+        let mut read = txn.ranges().map(|it| it.kvs);
+        let queue = entry::queue(&self.keys, read.next().unwrap_or_default());
+        Ok((queue, read.next().unwrap_or_default()))
     }
 
     /// Notes in the entries of the holders that somebody would like to have the lock; they watch them.

@@ -48,8 +48,6 @@ fn target(url: &mut Url, encrypted: bool) -> Result<Arc<dyn Target>, LockError> 
 impl Target for Address {
     fn capabilities(&self) -> Capabilities {
         Capabilities {
-            // Nothing here makes entries.
-            history: false,
             answers: false,
             ..Capabilities::all("etcd")
         }
@@ -82,7 +80,7 @@ impl Etcd {
     /// polls that follow.
     async fn connect(setup: &Setup, address: &Address) -> Result<Self, LockError> {
         let mut this = Self {
-            queue: Queue::new(&setup.prefix),
+            queue: Queue::new(&setup.prefix, setup.history),
             links: Links::new(address, setup),
             queries: Queries::new(),
             keys: Keys::new(&setup.prefix).into(),
@@ -131,8 +129,7 @@ impl Etcd {
             Query::Overview(pattern, reply) => queries.begin(reply, inspector.overview(pattern)),
             Query::ForceRelease(key, reply) => queries.begin(reply, inspector.force_release(key)),
             Query::Ask(key, reply) => queries.begin(reply, inspector.ask_to_yield(key)),
-            // The store has no such capability.
-            Query::History(..) => {}
+            Query::History(key, reply) => queries.begin(reply, inspector.history(key)),
             Query::Health(reply) => queries.probe((), reply, inspector.echo()),
             Query::Diagnose(reply) => {
                 let Inspector { keys, clock, .. } = inspector;

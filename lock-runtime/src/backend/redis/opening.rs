@@ -40,8 +40,7 @@ fn explained(error: RedisError, route: &Route) -> RedisError {
     if !is_cut || route.is_encrypted() {
         return error;
     }
-    let why =
-        "the server closed the connection: perhaps it encrypts on this port, write `rediss://`";
+    let why = "the server closed the connection: perhaps it encrypts on this port, write `rediss` for `redis` in the URL";
     io::Error::other(why).into()
 }
 

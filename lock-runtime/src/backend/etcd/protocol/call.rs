@@ -174,6 +174,14 @@ impl Call {
         })
     }
 
+    /// Lets a transaction do more where it succeeds.
+    pub(crate) fn and(mut self, ops: impl IntoIterator<Item = RequestOp>) -> Self {
+        if let Self::Txn(txn) = &mut self {
+            txn.success.extend(ops);
+        }
+        self
+    }
+
     /// Costs the members less than a transaction that deletes one key.
     pub(crate) fn delete(key: Vec<u8>) -> Self {
         Self::Delete(DeleteRangeRequest { key })
@@ -201,17 +209,10 @@ impl Call {
         })
     }
 
-    /// Deletes entries, each if it is still the one that was created at this revision.
-    pub(crate) fn delete_entries(entries: impl IntoIterator<Item = (Vec<u8>, i64)>) -> Self {
-        let delete = |(key, created): (Vec<u8>, _)| {
-            op(Request::Txn(TxnRequest {
-                compare: vec![compare(key.clone(), Expected::CreateRevision(created))],
-                success: vec![op(Request::DeleteRange(DeleteRangeRequest { key }))],
-                failure: Vec::new(),
-            }))
-        };
+    /// Carries out all of these as one transaction.
+    pub(crate) fn all_of(ops: impl IntoIterator<Item = RequestOp>) -> Self {
         Self::Txn(TxnRequest {
-            success: entries.into_iter().map(delete).collect(),
+            success: ops.into_iter().collect(),
             ..TxnRequest::default()
         })
     }
@@ -351,12 +352,12 @@ impl RangeResponse {
 }
 
 /// Reads one key.
-fn own(key: Vec<u8>) -> RangeRequest {
+pub(super) fn own(key: Vec<u8>) -> RangeRequest {
     let end = Vec::new();
     range(Span { key, end })
 }
 
-fn range(span: Span) -> RangeRequest {
+pub(super) fn range(span: Span) -> RangeRequest {
     RangeRequest {
         key: span.key,
         range_end: span.end,
@@ -364,7 +365,7 @@ fn range(span: Span) -> RangeRequest {
     }
 }
 
-fn put(key: Vec<u8>, value: Vec<u8>, lease: i64) -> RequestOp {
+pub(super) fn put(key: Vec<u8>, value: Vec<u8>, lease: i64) -> RequestOp {
     op(Request::Put(PutRequest {
         key,
         value,
@@ -373,7 +374,7 @@ fn put(key: Vec<u8>, value: Vec<u8>, lease: i64) -> RequestOp {
     }))
 }
 
-fn compare(key: Vec<u8>, expected: Expected) -> Compare {
+pub(super) fn compare(key: Vec<u8>, expected: Expected) -> Compare {
     Compare {
         target: match expected {
             Expected::CreateRevision(_) => CREATE,
@@ -385,29 +386,7 @@ fn compare(key: Vec<u8>, expected: Expected) -> Compare {
     }
 }
 
-fn op(request: Request) -> RequestOp {
+pub(super) fn op(request: Request) -> RequestOp {
     let request = Some(request);
     RequestOp { request }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn an_entry_is_deleted_by_others_only_as_the_one_that_they_have_read() {
-        let Call::Txn(whole) = Call::delete_entries([(b"key".to_vec(), 7)]) else {
-            panic!("no transaction");
-        };
-        let Some(Request::Txn(part)) = &whole.success[0].request else {
-            panic!("no part: {whole:?}");
-        };
-        let expected = Some(Expected::CreateRevision(7));
-        assert_eq!(part.compare[0].expected, expected);
-        assert_eq!(part.compare[0].target, CREATE);
-        assert!(matches!(
-            &part.success[0].request,
-            Some(Request::DeleteRange(delete)) if delete.key == b"key"
-        ));
-    }
 }

@@ -126,6 +126,12 @@ impl Entry {
         holders.any(|it| it.key == self.key)
     }
 
+    /// Whether its grant is noted there, and has not ended.
+    pub(crate) fn is_noted(&self, note: &KeyValue) -> bool {
+        let is_its_own = note.key.ends_with(self.holder().id.as_bytes());
+        is_its_own && !note.value.contains(&b'\n')
+    }
+
     pub(crate) fn fence(&self) -> u64 {
         u64::try_from(self.created).unwrap_or(0)
     }

@@ -1,6 +1,7 @@
 //! The names of keys: `{prefix}/{lock}/{kind}-{lease}-{slot}`. Kinds are written so that
 //! the keys of `etcdctl lock`, which end in hexadecimal digits, are outside of a queue.
 
+use crate::backend::token::Token;
 use crate::types::key::LockKey;
 use crate::types::kind::Kind;
 use crate::types::ticket_id::TicketId;
@@ -11,6 +12,9 @@ pub(crate) struct Span {
     pub(crate) key: Vec<u8>,
     pub(crate) end: Vec<u8>,
 }
+
+/// What the keys of notes begin with, behind the prefix. No lock has an empty name.
+const NOTES: &str = "/history/";
 
 /// Writes and reads keys.
 #[derive(Debug)]
@@ -51,15 +55,38 @@ impl Keys {
         }
     }
 
-    /// The entries of all locks.
-    pub(crate) fn all(&self) -> Span {
-        let mut end = self.prefix.clone().into_bytes();
-        end.pop();
-        end.push(b'/' + 1);
-        Span {
-            key: self.prefix.clone().into(),
-            end,
-        }
+    /// The entries of all locks: what is on both sides of the notes.
+    pub(crate) fn all(&self) -> [Span; 2] {
+        let notes = below(&format!("{}{NOTES}", self.prefix));
+        let all = below(&self.prefix);
+        [
+            Span {
+                key: all.key,
+                end: notes.key,
+            },
+            Span {
+                key: notes.end,
+                end: all.end,
+            },
+        ]
+    }
+
+    /// The note of one grant.
+    pub(crate) fn note(&self, lock: &LockKey, kind: Kind, token: Token) -> Vec<u8> {
+        let (notes, kind) = (self.notes_of(lock), prefix_of(kind));
+        format!("{notes}{kind}-{token}").into()
+    }
+
+    /// The notes of all grants of a lock.
+    pub(crate) fn notes(&self, lock: &LockKey) -> Span {
+        below(&self.notes_of(lock))
+    }
+
+    /// The kind of the grant that a note of this lock is about.
+    pub(crate) fn noted(&self, lock: &LockKey, key: &[u8]) -> Option<Kind> {
+        let key = std::str::from_utf8(key).ok()?;
+        let (kind, _) = key.strip_prefix(&self.notes_of(lock))?.split_once('-')?;
+        kind_of(kind)
     }
 
     /// The key that shows that a lease lives. No lock has an empty name.
@@ -82,11 +109,7 @@ impl Keys {
         let key = std::str::from_utf8(key).ok()?;
         let (lock, entry) = key.strip_prefix(&self.prefix)?.split_once('/')?;
         let (kind, place) = entry.split_once('-')?;
-        let kind = match kind {
-            "x" => Kind::Exclusive,
-            "r" => Kind::Read,
-            _ => Kind::Permits(kind.strip_prefix('p')?.parse().ok()?),
-        };
+        let kind = kind_of(kind)?;
         let (lease, slot) = place.split_once('-')?;
         let is_lease = lease.len() == 16 && lease.bytes().all(|it| it.is_ascii_hexdigit());
         let is_slot = !slot.is_empty() && slot.bytes().all(|it| it.is_ascii_digit());
@@ -95,9 +118,26 @@ impl Keys {
     }
 
     fn queue_of(&self, lock: &LockKey) -> String {
-        // No name has a `%2F` of its own: it stands for `%252F`.
-        format!("{}{}/", self.prefix, lock.as_str().replace('/', "%2F"))
+        format!("{}{}/", self.prefix, word(lock))
     }
+
+    fn notes_of(&self, lock: &LockKey) -> String {
+        format!("{}{NOTES}{}/", self.prefix, word(lock))
+    }
+}
+
+/// A name without a `/`. No name has a `%2F` of its own: it stands for `%252F`.
+fn word(lock: &LockKey) -> String {
+    lock.as_str().replace('/', "%2F")
+}
+
+/// All keys that begin with a text, which ends in `/`.
+fn below(start: &str) -> Span {
+    let key = start.as_bytes().to_vec();
+    let mut end = key.clone();
+    end.pop();
+    end.push(b'/' + 1);
+    Span { key, end }
 }
 
 fn prefix_of(kind: Kind) -> String {
@@ -106,6 +146,14 @@ fn prefix_of(kind: Kind) -> String {
         Kind::Read => "r".to_owned(),
         Kind::Permits(most) => format!("p{most}"),
     }
+}
+
+fn kind_of(text: &str) -> Option<Kind> {
+    Some(match text {
+        "x" => Kind::Exclusive,
+        "r" => Kind::Read,
+        _ => Kind::Permits(text.strip_prefix('p')?.parse().ok()?),
+    })
 }
 
 #[cfg(test)]
@@ -125,7 +173,7 @@ mod tests {
                 assert!(alike.key <= key && key < alike.end, "{name}");
                 let more = keys.entry(&lock, Kind::Permits(120), 0x694d_9ef1, 7);
                 assert!(more < alike.key || alike.end <= more, "{name}");
-                assert!(keys.all().key <= key && key < keys.all().end);
+                assert!(keys.all().iter().any(|it| it.key <= key && key < it.end));
                 let place = "00000000694d9ef1-7";
                 assert_eq!(keys.read(&key), Some((lock, kind, place)));
             }
@@ -133,8 +181,27 @@ mod tests {
     }
 
     #[test]
+    fn a_note_is_beside_the_entries() {
+        let keys = Keys::new("lock");
+        let token = Token::new().expect("random numbers");
+        for name in ["stock:7", "a/b", "history", "!"] {
+            let lock = LockKey::of(name);
+            for kind in [Kind::Exclusive, Kind::Read, Kind::Permits(12)] {
+                let note = keys.note(&lock, kind, token);
+                let notes = keys.notes(&lock);
+                assert!(notes.key <= note && note < notes.end, "{name}");
+                assert_eq!(keys.noted(&lock, &note), Some(kind));
+                assert_eq!(keys.noted(&LockKey::of("other"), &note), None);
+                assert!(!keys.all().iter().any(|it| it.key <= note && note < it.end));
+            }
+        }
+    }
+
+    #[test]
     fn what_others_write_is_no_entry() {
         let keys = Keys::new("lock");
+        let token = Token::new().expect("random numbers");
+        let note = keys.note(&LockKey::of("stock:7"), Kind::Exclusive, token);
         let queue = keys.queue(&LockKey::of("stock:7"));
         // As `etcdctl lock lock/stock:7` writes it.
         let foreign = b"lock/stock:7/694d9ef1d7b5570c";
@@ -151,6 +218,7 @@ mod tests {
             b"lock/a/b/x-00000000694d9ef1-7",
             &keys.marker(7),
             &keys.ticket(TicketId(7)),
+            &note,
         ] {
             assert_eq!(keys.read(foreign), None, "{}", foreign.escape_ascii());
         }

@@ -5,4 +5,5 @@ pub(crate) mod call;
 pub(crate) mod entry;
 pub(crate) mod keys;
 pub(crate) mod messages;
+pub(crate) mod notes;
 pub(crate) mod trouble;

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::noted::Noted;
 use crate::backend::etcd::protocol::keys::Span;
 use crate::backend::token::Token;
 use crate::base::clock::Moment;
@@ -54,6 +55,8 @@ pub(super) struct Claim {
     pub(super) may_be_deleted: bool,
     /// Whether its ticket was written perhaps, and reached nobody.
     pub(super) takes_back: bool,
+    /// The note of its grant, once one is written or about to be.
+    pub(super) noted: Option<Noted>,
     /// The holder when it last looked.
     pub(super) holder: Option<Box<Holder>>,
 }
@@ -72,6 +75,8 @@ pub(super) enum Stage {
     Looking,
     /// The lock is its own if the lease lives.
     Confirming,
+    /// The same, once the note of its grant is written.
+    Noting,
     Held {
         granted: Moment,
     },
@@ -125,6 +130,7 @@ impl Claim {
             may_be_made: false,
             may_be_deleted: false,
             takes_back: false,
+            noted: None,
             holder: None,
             terms,
         }
@@ -163,6 +169,7 @@ impl Claim {
                 | Stage::Waiting
                 | Stage::Looking
                 | Stage::Confirming
+                | Stage::Noting
                 | Stage::Seeking
                 | Stage::Adopting
         );

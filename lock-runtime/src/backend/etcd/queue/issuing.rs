@@ -51,6 +51,7 @@ impl Queue {
         let value = entry::value(time, &name::of_ticket(ticket, &name));
         let key = claim.key.clone();
         let call = Call::issue(self.keys.ticket(ticket), key, claim.modified, value, lease);
+        let call = call.and(claim.end_of_grant());
         self.send(now, id, Step::Issue, call);
     }
 

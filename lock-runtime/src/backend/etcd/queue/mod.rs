@@ -3,10 +3,12 @@
 mod adopting;
 mod batches;
 mod claim;
+mod history;
 mod inspect;
 mod issuing;
 mod key_orders;
 mod lease;
+mod noted;
 mod order;
 mod replies;
 mod requests;
@@ -34,6 +36,7 @@ use claim::{Claim, Stage, call_timeout};
 use key_orders::KeyOrders;
 pub(crate) use lease::Quorum;
 use lease::SessionEvent;
+use noted::History;
 use order::PAUSE;
 pub(crate) use order::{AskedBy, Order, Recipient, Seen, Step, Watch};
 use session::{Session, Surroundings};
@@ -54,6 +57,7 @@ pub(crate) struct Queue {
     sessions: BTreeMap<Duration, Session>,
     quorum: Quorum,
     watches: Watches,
+    history: History,
     /// The queries that await the answers to these calls.
     asked: Numbered<u64, AskedBy>,
     last_asked: u64,
@@ -64,8 +68,8 @@ pub(crate) struct Queue {
 }
 
 impl Queue {
-    /// Not connected yet.
-    pub(crate) fn new(prefix: &str) -> Self {
+    /// Not connected yet; remembers so many grants of each lock.
+    pub(crate) fn new(prefix: &str, history: usize) -> Self {
         Self {
             keys: Keys::new(prefix),
             claims: Claims::default(),
@@ -74,6 +78,7 @@ impl Queue {
             sessions: BTreeMap::new(),
             quorum: Quorum::of_one(),
             watches: Watches::default(),
+            history: History::new(history),
             asked: Numbered::default(),
             last_asked: 0,
             calls: Vec::new(),
@@ -99,7 +104,8 @@ impl Queue {
         let claim = self.claims.next_wakeup();
         let sessions = self.sessions.values().filter(|_| self.down.is_none());
         let session = sessions.filter_map(Session::next_wakeup).min();
-        claim.into_iter().chain(session).min()
+        let history = self.history.next_wakeup().filter(|_| self.down.is_none());
+        claim.into_iter().chain(session).chain(history).min()
     }
 
     /// Carries out due work.
@@ -107,6 +113,7 @@ impl Queue {
         while let Some(id) = self.claims.due(now) {
             self.go_on(now, id);
         }
+        self.keep_history(now);
         if self.down.is_none() {
             self.each_session(now, |session, around| session.tick(now, around));
         }

@@ -26,6 +26,8 @@ pub(crate) enum Recipient {
     Batch(u64),
     /// A query awaits the answer to the call of this number.
     Query(u64),
+    /// The lease of the notes of grants.
+    Notes,
     /// The members of the cluster, which the links keep.
     Cluster,
 }
@@ -42,6 +44,8 @@ pub(crate) enum Step {
     /// Looks whether the entry is still there.
     Check,
     Delete,
+    /// Notes the grant.
+    Note,
     /// Makes the lease on which the lock cools down.
     Lease,
     /// Moves the entry there.

@@ -12,6 +12,7 @@ use crate::backend::etcd::protocol::call::{Reply, Sent};
 use crate::backend::etcd::protocol::entry;
 use crate::backend::etcd::protocol::keys::Span;
 use crate::backend::etcd::protocol::messages::{KeyValue, RangeResponse, TxnResponse};
+use crate::backend::etcd::protocol::notes;
 use crate::backend::etcd::protocol::trouble::Trouble;
 use crate::base::clock::Moment;
 use crate::types::error::Cause;
@@ -42,6 +43,7 @@ impl Queue {
                     }
                 }
             }
+            Recipient::Notes => self.lease_of_notes(now, result),
             Recipient::Cluster => {}
             Recipient::Query(number) => self.inspected(number, result),
         }
@@ -99,7 +101,11 @@ impl Queue {
             (Step::Issue, Ok(Reply::Txn(txn))) => self.issued(now, id, txn),
             (Step::Seek, Ok(Reply::Range(range))) => self.sought(now, id, range),
             (Step::Adopt, Ok(Reply::Txn(txn))) => self.adopted(now, id, txn),
+            (Step::Note, Ok(Reply::Txn(txn))) => self.has_noted(now, id, txn),
             (Step::Seek | Step::Adopt, Err(trouble)) => self.not_adopted(now, id, &trouble),
+            (Step::Note, Err(trouble @ (Trouble::NoLease(_) | Trouble::Unknown(_)))) => {
+                self.not_noted(now, id, &trouble);
+            }
             (_, Err(Trouble::Never(cause))) if self.acquires(id) => self.fail(now, id, cause),
             (_, result) => self.try_again(now, id, result),
         }
@@ -111,6 +117,7 @@ impl Queue {
             return;
         };
         let (succeeded, revision) = (txn.succeeded, txn.revision());
+        let is_noted = succeeded && notes::is_written(&txn);
         let mut reads = txn.ranges();
         if succeeded {
             claim.created = revision;
@@ -139,7 +146,12 @@ impl Queue {
         }
         let limited = !claim.reads_all;
         match Ahead::read(&self.keys, claim.terms.kind, &mut reads, limited) {
-            Some(ahead) => self.find_position(now, id, ahead, false, revision),
+            Some(ahead) => {
+                if is_noted {
+                    self.is_noted(id, reads);
+                }
+                self.find_position(now, id, ahead, false, revision);
+            }
             None => self.read_all(now, id),
         }
     }
@@ -219,6 +231,7 @@ impl Queue {
                 self.retire(Outcome::Failed { id, cause });
             }
             Trouble::NoLease(_) => {
+                self.history.forget_lease();
                 self.key_orders.join_first(&lock, id);
                 self.with_session(now, ttl, |session, _| session.lost(now));
             }
@@ -314,6 +327,9 @@ impl Queue {
         let lock = claim.terms.key.clone();
         self.key_orders.end(&lock);
         if txn.succeeded {
+            if let Some(noted) = &mut claim.noted {
+                noted.is_ended = true;
+            }
             claim.stage = Stage::CoolingDown { until: cools_until };
             self.claims.schedule(cools_until, id);
             let result = Ok(true);
@@ -509,10 +525,10 @@ impl Queue {
         match claim.stage {
             Stage::Held { .. } => self.lose(id),
             Stage::Unsure if claim.leaving.is_some() => self.released(id, Ok(false)),
-            Stage::Adopting | Stage::Confirming if claim.terms.adopts.is_some() => {
+            Stage::Adopting | Stage::Confirming | Stage::Noting if claim.terms.adopts.is_some() => {
                 self.adopt_again(now, id);
             }
-            Stage::Waiting | Stage::Looking | Stage::Confirming | Stage::Unsure => {
+            Stage::Waiting | Stage::Looking | Stage::Confirming | Stage::Noting | Stage::Unsure => {
                 self.start_over(now, id);
             }
             Stage::Unsent => self.go_on(now, id),

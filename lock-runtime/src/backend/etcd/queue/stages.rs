@@ -1,6 +1,6 @@
 //! How a claim goes on: what its stage asks for, and the way from its entry to the lock.
 
-use super::claim::{Stage, whole_seconds};
+use super::claim::{Claim, Stage, whole_seconds};
 use super::inspect::CALL_TIMEOUT;
 use super::{PAUSE, Queue, Recipient, SHORT, Step};
 use crate::backend::etcd::protocol::ahead::{Ahead, reads};
@@ -51,20 +51,15 @@ impl Queue {
                 let name = format!("-{}", name::name(claim.token, terms));
                 let value = entry::value(cools_until.since(now), &name);
                 let call = Call::rewrite(claim.key.clone(), claim.created, value, lease);
-                (Step::Move, call)
+                (Step::Move, call.and(claim.end_of_grant()))
             }
             Stage::CoolingDown { until } if until <= now => return self.leave(now, id),
             Stage::CoolingDown { until } => return self.claims.schedule(until, id),
             Stage::Leaving => {
                 self.key_orders.begin(&terms.key);
-                let (key, created) = (claim.key.clone(), claim.created);
-                // The slot of an adopted entry belongs to another manager.
-                let call = match terms.adopts {
-                    Some(_) => Call::delete_entry(key, created),
-                    None => Call::delete(key),
-                };
-                (Step::Delete, call)
+                (Step::Delete, claim.deletion())
             }
+            Stage::Noting => return self.go_on_noting(now, id),
             Stage::Issuing { .. } => return self.go_on_issuing(now, id),
             Stage::Seeking | Stage::Adopting => return self.go_on_adopting(now, id),
             _ => return,
@@ -103,13 +98,18 @@ impl Queue {
             self.look_for_members(now);
             return self.pump(now, lock);
         }
-        let Some(claim) = self.claims.get_mut(&id) else {
+        let Some(ttl) = self.claims.get(&id).map(Claim::ttl) else {
             return;
         };
-        let ttl = claim.ttl();
         let session = self.sessions.get(&ttl);
         let Some(base) = session.and_then(|session| session.base(&self.keys)) else {
             return self.with_session(now, ttl, |session, around| session.open(now, around));
+        };
+        if !self.can_note(now) {
+            return;
+        }
+        let Some(claim) = self.claims.get_mut(&id) else {
+            return;
         };
         claim.stage = Stage::Entering;
         claim.lease = base.lease;
@@ -127,7 +127,8 @@ impl Queue {
             alone: terms.wait.is_try() && terms.kind == Kind::Exclusive && !claim.reads_all,
         };
         self.key_orders.take(lock);
-        self.send(now, id, Step::Enter, entering.call());
+        let call = self.enter_noted(now, id, entering.call());
+        self.send(now, id, Step::Enter, call);
     }
 
     /// There may be fewer or others by now.
@@ -218,6 +219,10 @@ impl Queue {
             claim.stage = Stage::Confirming;
             return self.with_session(now, shared, |session, around| session.beat(now, around));
         };
+        if claim.lacks_note(&self.history) {
+            claim.stage = Stage::Noting;
+            return self.go_on(now, id);
+        }
         claim.stage = Stage::Held { granted: now };
         claim.granted = true;
         let fence = u64::try_from(claim.known).unwrap_or(0);
@@ -284,6 +289,7 @@ impl Queue {
         };
         let lock = claim.terms.key.clone();
         claim.token = token;
+        claim.noted = None;
         if let Some(slot) = claim.slot.take().filter(|_| !claim.is_unsure()) {
             self.slots.free(&lock, slot);
         }

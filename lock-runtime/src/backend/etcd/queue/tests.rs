@@ -41,7 +41,7 @@ struct Story {
 impl Story {
     /// Connected to a cluster that needs so many confirmations.
     fn new(majority: usize) -> Self {
-        let mut queue = Queue::new("lock");
+        let mut queue = Queue::new("lock", 0);
         let now = Moment::from_nanos(1);
         queue.needs(Quorum {
             needed: majority,

@@ -43,7 +43,7 @@ impl Way {
     pub(super) fn silence(&self) -> &'static str {
         match self {
             Self::Known(route) if route.is_encrypted() => {
-                "the server did not answer in time: perhaps it does not encrypt on this port, write `redis://`"
+                "the server did not answer in time: perhaps it does not encrypt on this port, write `redis` for `rediss` in the URL"
             }
             Self::Known(route) => route.silence(),
             Self::Sentinels(_) => "the master that the sentinels name did not answer in time",
