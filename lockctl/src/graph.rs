@@ -63,7 +63,10 @@ fn show(graph: &Graph) -> io::Result<()> {
 }
 
 fn tell(cycle: &Cycle) -> io::Result<()> {
-    output::line(format!("{RED}deadlock{RED:#}  {}", tame(&cycle.to_string())))?;
+    output::line(format!(
+        "{RED}deadlock{RED:#}  {}",
+        tame(&cycle.to_string())
+    ))?;
     let first = tame(cycle.edges[0].holds.as_str());
     let advice = format!(
         "it ends when one of these waits or leases ends, or with `lockctl release --force '{first}'`. Take these locks \

@@ -39,7 +39,11 @@ async fn first_look(shared: &Shared) -> Result<Look, LockError> {
     }
     let (awaited, others): (Vec<_>, Vec<_>) = overview.locks.iter().partition(|it| it.waiting > 0);
     // Waiters that follow in the process of a holder are known to that process alone.
-    let most = if shared.capabilities.answers { MOST_OTHERS } else { 0 };
+    let most = if shared.capabilities.answers {
+        MOST_OTHERS
+    } else {
+        0
+    };
     let all = awaited.into_iter().chain(others.into_iter().take(most));
     let mut next: BTreeSet<_> = all.map(|it| it.key.clone()).collect();
     let mut asked = BTreeSet::new();

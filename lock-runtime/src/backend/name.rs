@@ -164,7 +164,11 @@ mod tests {
     fn a_name_says_which_locks_its_caller_holds() {
         let token = Token::new().expect("random numbers");
         let lock = |token, fence| Enclosing { token, fence };
-        for holds in [vec![], vec![lock(7, 1)], vec![lock(u128::MAX, 2), lock(0, 0)]] {
+        for holds in [
+            vec![],
+            vec![lock(7, 1)],
+            vec![lock(u128::MAX, 2), lock(0, 0)],
+        ] {
             for function in [Some("shop::move"), None] {
                 for data in [Some("-"), Some("%"), Some(""), None] {
                     let terms = Terms {

@@ -219,9 +219,8 @@ impl Edge {
 impl fmt::Display for Edge {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let held = self.holder.since.and_then(|since| since.elapsed().ok());
-        let time = |time: Option<Duration>| {
-            time.map_or_else(String::new, |it| format!(" for {it:.0?}"))
-        };
+        let time =
+            |time: Option<Duration>| time.map_or_else(String::new, |it| format!(" for {it:.0?}"));
         write!(
             f,
             "{} holds `{}`{} and waits for `{}`{}",
@@ -364,7 +363,8 @@ mod tests {
     fn a_cycle_is_a_sentence() {
         let look = || look(&circle());
         let graph = Graph::in_both(&look(), look());
-        let words = "somebody else holds `a` and waits for `b`; somebody else holds `b` and waits for `a`";
+        let words =
+            "somebody else holds `a` and waits for `b`; somebody else holds `b` and waits for `a`";
         assert_eq!(graph.cycles[0].to_string(), words);
         assert_eq!(graph.finding().severity, Severity::Error);
     }

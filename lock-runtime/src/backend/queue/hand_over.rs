@@ -212,7 +212,10 @@ impl<S: Step> Queue<S> {
     pub(super) fn nested_followers(&self, chain: Token) -> Box<[Box<str>]> {
         let bearers = self.following(chain).map(|it| &it.bearer);
         let nested = bearers.filter(|it| !it.terms.holds.is_empty());
-        nested.take(MOST_NAMED).map(|it| (*it.name).into()).collect()
+        nested
+            .take(MOST_NAMED)
+            .map(|it| (*it.name).into())
+            .collect()
     }
 
     fn following(&self, chain: Token) -> impl Iterator<Item = &Claim> {
