@@ -85,7 +85,7 @@ pub(crate) async fn locker(mut orders: Orders, url: &str) {
             ["nest", name, outer, inner] => {
                 let (name, mut go) = ((*name).to_owned(), inwards.subscribe());
                 let [outer, inner] =
-                    [outer, inner].map(|it| locks.lock(**it).ttl(LEASE).wait_forever());
+                    [outer, inner].map(|it| locks.lock(*it).ttl(LEASE).wait_forever());
                 tokio::spawn(outer.run(async move |_| {
                     println!("{name} is in the body");
                     go.wait_for(|it| *it).await.expect("an order");
