@@ -14,7 +14,8 @@ async fn a_follower_that_holds_another_lock_is_in_the_graph() {
     let (locks, others) = (connect(server.url()).await, connect(server.url()).await);
     let first = take(&others, "hot", LONG).await;
     // The next holder of `hot` waits for `cold`, whose holder follows it in its chain.
-    let next = queued(&locks, long(&locks, "hot")).await;
+    let same = long(&locks, "hot").function("graph::inner");
+    let next = queued(&locks, same).await;
     let follows = nested(&locks, ["cold", "hot"], &Arc::new(Barrier::new(1)));
     waits(&others, "hot", 2).await;
     release(first).await;
