@@ -167,6 +167,7 @@ pub use types::tls::Tls;
 /// | [`LockManager::status`] | a [`Status`](inspect::Status): the holders of one lock, and its waiters |
 /// | [`LockManager::overview`] | an [`Overview`](inspect::Overview): all locks, and each [`Change`](inspect::Change) since another overview |
 /// | [`LockManager::history`], [`LockManager::last`] | each [`Grant`](inspect::Grant) of a lock that its store remembers |
+/// | [`LockManager::graph`] | a [`Graph`](inspect::Graph): which holders wait for other locks, and each [`Cycle`](inspect::Cycle) among them |
 /// | [`LockManager::diagnose`] | each [`Finding`](inspect::Finding) about the server |
 /// | [`LockManager::health`] | the [`Health`](inspect::Health) of the connection |
 /// | [`LockError::Contended`] | the present [`Holder`](inspect::Holder) |
@@ -182,7 +183,9 @@ pub use types::tls::Tls;
 /// Keys and kinds are texts, as `Display` writes them, and fencing tokens are numbers. Unknown
 /// values are `None`.
 pub mod inspect {
+    pub use crate::types::enclosing::HeldLock;
     pub use crate::types::finding::{Finding, Severity};
+    pub use crate::types::graph::{Cycle, Edge, Graph};
     pub use crate::types::health::{Health, LastError};
     pub use crate::types::history::{Grant, GrantEnd};
     pub use crate::types::holder::{Holder, Status, Waiter};

@@ -23,8 +23,8 @@ Exit codes:
     1  it failed, for a reason without a code of its own
     2  the arguments make no sense
    10  status, release: nobody holds the lock; log, last: no grant is remembered
-   20  doctor: a warning is the worst finding
-   21  doctor: an error is among the findings
+   20  doctor: a warning is the worst finding; graph: some holders do not answer
+   21  doctor: an error is among the findings; graph: holders wait for each other
    69  the store cannot be asked
    73  run: the lock was lost before the command had ended
    74  run: somebody else held the lock until the wait was over
@@ -110,6 +110,11 @@ pub(crate) enum Command {
         after_help = "Examples:\n  lockctl doctor\n  lockctl doctor --json | jq 'select(.severity == \"error\")'"
     )]
     Doctor,
+    /// Shows which holders wait for other locks, and which of them wait for each other
+    #[command(
+        after_help = "Examples:\n  lockctl graph\n  lockctl graph --json | jq 'select(.cycle != null)'"
+    )]
+    Graph,
     /// Shows all locks, live
     #[command(
         after_help = "Keys:\n  ↑ ↓ choose, enter: details and the queue, / filter, s sort, f revoke (asks), q quit"

@@ -6,6 +6,7 @@ mod cli;
 mod doctor;
 mod duration;
 mod exit;
+mod graph;
 mod json;
 mod key;
 mod log;
@@ -71,6 +72,7 @@ async fn perform(cli: Cli, output: &Output) -> Done {
         Command::Release(args) if args.ask => asking::ask(&store, &args.key, output).await,
         Command::Release(args) => release::release(&store, &args, output).await,
         Command::Doctor => doctor::doctor(&store, output).await,
+        Command::Graph => graph::graph(&store, output).await,
         Command::Top(args) => top::top(&store, &args, output).await,
         Command::Watch(args) => watch::watch(&store, &args, output).await,
         Command::Serve(args) => serve::serve(&store, &args, output).await,

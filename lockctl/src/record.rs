@@ -141,6 +141,32 @@ impl<'a> From<&'a inspect::Summary> for Lock<'a> {
     }
 }
 
+/// A holder that waits for another lock.
+#[derive(Debug, Serialize)]
+pub(crate) struct Edge<'a> {
+    holds: &'a LockKey,
+    waits_for: &'a LockKey,
+    /// The number of a cycle that it is in.
+    cycle: Option<usize>,
+    /// Whether it certainly holds the first lock.
+    sure: bool,
+    holder: Holder<'a>,
+    waiter: &'a inspect::Waiter,
+}
+
+impl<'a> Edge<'a> {
+    pub(crate) fn new(it: &'a inspect::Edge, sure: bool, cycle: Option<usize>) -> Self {
+        Self {
+            holds: &it.holds,
+            waits_for: &it.waits_for,
+            cycle,
+            sure,
+            holder: (&it.holder).into(),
+            waiter: &it.waiter,
+        }
+    }
+}
+
 /// What `release` has done.
 #[derive(Debug, Serialize)]
 pub(crate) struct Release<'a> {

@@ -93,7 +93,7 @@ impl Ask {
         let coverage = current::coverage(&*self.shared.mailbox, &self.keys(), self.terms.kind);
         let Self {
             shared,
-            terms,
+            mut terms,
             mut several,
             reentrant,
         } = self;
@@ -108,8 +108,12 @@ impl Ask {
             }
             Coverage::InTheWay(key) => return Err(Err(LockError::AlreadyHeld { key })),
         }
+        let holds = current::enclosing(&*shared.mailbox);
+        if !holds.is_empty() {
+            Arc::make_mut(&mut terms).holds = holds;
+        }
         if let Some(several) = &mut several {
-            several.begin(shared.config.clock.now());
+            several.begin(&terms, shared.config.clock.now());
         }
         Ok(Progress::ask(shared, &terms, several))
     }

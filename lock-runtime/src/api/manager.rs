@@ -8,6 +8,7 @@ use tokio::sync::oneshot;
 
 use crate::api::config::LockConfig;
 use crate::api::election::Election;
+use crate::api::graph;
 use crate::api::request::LockRequest;
 use crate::api::shared::Shared;
 use crate::backend::capabilities::Capabilities;
@@ -17,6 +18,7 @@ use crate::telemetry::events;
 use crate::types::answer::Reply;
 use crate::types::error::LockError;
 use crate::types::finding::{Finding, Severity};
+use crate::types::graph::Graph;
 use crate::types::health::{Health, LastError};
 use crate::types::history::Grant;
 use crate::types::holder::Status;
@@ -275,6 +277,36 @@ impl LockManager {
         self.query(|reply| Query::Overview(pattern, reply)).await
     }
 
+    /// Which chains of calls hold a lock and wait for another one, and which of them wait for each
+    /// other. Looks twice at all locks, and contains what was there both times: a cycle in it is real.
+    /// What has just begun, or just ended, is missing.
+    ///
+    /// A chain of calls is known where the second lock is asked for in the body under the first one,
+    /// with the same manager: see [`Waiter::holds`](crate::inspect::Waiter::holds). Waits of spawned tasks, and of code
+    /// that keeps a guard without [`hold`](crate::LockGuard::hold), are missing. On PostgreSQL, so are
+    /// waiters that follow a holder of their own process.
+    ///
+    /// # Errors
+    ///
+    /// [`LockError::InvalidOptions`] if the store does not know it, [`LockError::Unavailable`] if the
+    /// server cannot be reached or refuses to serve, [`LockError::ShutDown`] after a shutdown.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), lock_runtime::LockError> {
+    /// # let locks = lock_runtime::LockManager::connect("memory:").await?;
+    /// for cycle in locks.graph().await?.cycles {
+    ///     eprintln!("deadlock: {cycle}");
+    /// }
+    /// # Ok(()) }
+    /// ```
+    pub async fn graph(&self) -> Result<Graph, LockError> {
+        if !self.shared.capabilities.graph {
+            return Err(self.shared.capabilities.lacks_graph());
+        }
+        graph::graph(&self.shared).await
+    }
+
     /// Checks the assumptions of the promises on this store: the version of the server, its
     /// persistence and eviction, missing rights, its distance, and so on. Takes no lock. Some
     /// checks need more rights than locks do; checks that are skipped for lack of permission are
@@ -302,6 +334,9 @@ impl LockManager {
         let mut findings = self.query(Query::Diagnose).await?;
         if self.shared.capabilities.list {
             findings.push(without_end(&self.overview("*").await?));
+        }
+        if self.shared.capabilities.graph {
+            findings.push(self.graph().await?.finding());
         }
         Ok(findings)
     }
@@ -447,11 +482,7 @@ impl LockManager {
     }
 
     async fn query<T>(&self, query: impl FnOnce(Reply<T>) -> Query) -> Result<T, LockError> {
-        let mailbox = &self.shared.mailbox;
-        let (reply, answered) = oneshot::channel();
-        let _ = mailbox.send(Op::Query(query(reply)));
-        let answer = answered.await.map_err(|_| LockError::ShutDown)?;
-        answer.map_err(|cause| LockError::unavailable_at(&mailbox.server, cause))
+        self.shared.query(query).await
     }
 
     /// The store as errors name it, without a password: `Redis at 127.0.0.1:6379`.

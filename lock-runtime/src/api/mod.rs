@@ -9,6 +9,7 @@ mod deserialize;
 pub(crate) mod election;
 pub mod expansion;
 pub(crate) mod function;
+mod graph;
 pub(crate) mod installed;
 pub(crate) mod leaders;
 pub(crate) mod leadership;

@@ -128,6 +128,7 @@ impl Settings {
             max_waiters: self.max_waiters.or(config.max_waiters).filter(|_| waits),
             adopts: self.adopts.map(|(id, _)| id),
             data: self.data.clone(),
+            holds: Box::default(),
         };
         Ok((terms, keys.rest))
     }

@@ -8,6 +8,7 @@ use crate::api::shared::Shared;
 use crate::base::clock::Moment;
 use crate::driver::Op;
 use crate::held::guard::LockGuard;
+use crate::types::enclosing::{Enclosing, MOST_ENCLOSING};
 use crate::types::error::LockError;
 use crate::types::key::LockKey;
 use crate::types::terms::{LeaseId, Terms, Wait};
@@ -52,7 +53,8 @@ impl Several {
     }
 
     /// The wait for all of them begins.
-    pub(crate) fn begin(&mut self, now: Moment) {
+    pub(crate) fn begin(&mut self, terms: &Arc<Terms>, now: Moment) {
+        self.terms = Arc::clone(terms);
         self.started = now;
     }
 
@@ -135,8 +137,16 @@ impl Several {
             key,
             wait: self.wait(now),
             more_keys: self.left > 0,
+            holds: self.holds(),
             ..Terms::clone(&self.terms)
         })
+    }
+
+    /// The locks that the caller holds while it asks for the next key.
+    fn holds(&self) -> Box<[Enclosing]> {
+        let taken = self.taken.iter().flat_map(|it| it.lease().enclosing());
+        let all = taken.chain(self.terms.holds.iter().copied());
+        all.take(MOST_ENCLOSING).collect()
     }
 
     /// The rest of the wait for all of them.

@@ -1,12 +1,18 @@
 //! The state that all handles to one manager share.
 
+use std::future::Future;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use tokio::sync::oneshot;
+
 use crate::api::config::LockConfig;
 use crate::backend::capabilities::Capabilities;
-use crate::driver::Mailbox;
+use crate::driver::{Mailbox, Op};
+use crate::types::answer::Reply;
+use crate::types::error::LockError;
+use crate::types::query::Query;
 use crate::types::terms::LeaseId;
 
 pub(crate) struct Shared {
@@ -31,6 +37,19 @@ impl Shared {
 
     pub(crate) fn next_id(&self) -> LeaseId {
         LeaseId(self.next_id.fetch_add(1, Ordering::Relaxed))
+    }
+
+    /// Sends a query at once; the answer may be awaited later.
+    pub(crate) fn query<T>(
+        &self,
+        query: impl FnOnce(Reply<T>) -> Query,
+    ) -> impl Future<Output = Result<T, LockError>> {
+        let (reply, answered) = oneshot::channel();
+        let _ = self.mailbox.send(Op::Query(query(reply)));
+        async {
+            let answer = answered.await.map_err(|_| LockError::ShutDown)?;
+            answer.map_err(|cause| LockError::unavailable_at(&self.mailbox.server, cause))
+        }
     }
 
     pub(crate) fn flush(&self) {

@@ -1,5 +1,5 @@
-//! Locks for the tests of programs: in memory, on tokio's clock, with faults on demand and a
-//! history.
+//! Locks for the tests of programs: in memory, on tokio's clock, with faults on demand, a history,
+//! and an eye on the order in which locks are taken.
 
 use std::fmt;
 use std::future::Future;
@@ -18,6 +18,7 @@ use crate::driver;
 use crate::held::guard::LockGuard;
 use crate::types::error::LockError;
 use crate::types::into_key::IntoKey;
+use crate::types::query::Pattern;
 
 /// A lease that outlasts every test.
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
@@ -161,6 +162,32 @@ impl Locks {
         self.history.events()
     }
 
+    /// Allows to take each lock that matches the first pattern under each that matches the second one,
+    /// and the other way round. Patterns are those of [`LockManager::list`]; two `*` allow every order.
+    ///
+    /// Otherwise the drop of `Locks` panics if two locks were asked for in both orders, each time with a
+    /// wait, in the body under the other lock, and under no third lock that excludes one of the
+    /// callers: two such callers can wait for each other. That is so even if they share the locks as
+    /// readers, since a reader waits behind a writer that waits.
+    ///
+    /// ```should_panic
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), lock_runtime::LockError> {
+    /// use lock_runtime::testing::Locks;
+    ///
+    /// let locks = Locks::new();
+    /// for [outer, inner] in [["a", "b"], ["b", "a"]] {
+    ///     let inner = locks.manager().lock(inner).acquire();
+    ///     locks.manager().lock(outer).run(async |_| inner.await.map(drop)).await??;
+    /// }
+    /// // locks.allow_both_orders("a", "b");
+    /// # Ok(()) }
+    /// ```
+    pub fn allow_both_orders(&self, one: &str, other: &str) {
+        let pair = [one, other].map(Pattern::new);
+        self.history.allow_both_orders(pair);
+    }
+
     /// Whether this manager holds a lock: lets a fake check that it is called under the right
     /// lock. [`LockManager::status`] covers all holders.
     ///
@@ -180,6 +207,20 @@ impl Locks {
         self.ours.shared().flush();
         let key = key.into_key();
         key.is_ok_and(|key| self.history.is_held(&key))
+    }
+}
+
+impl Drop for Locks {
+    /// # Panics
+    ///
+    /// If two locks were taken [in both orders](Self::allow_both_orders), unless the test panics already.
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            return;
+        }
+        if let Some(inversion) = self.history.inversion() {
+            panic!("{inversion}");
+        }
     }
 }
 

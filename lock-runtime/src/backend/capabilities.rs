@@ -40,6 +40,8 @@ pub struct Capabilities {
     pub tickets: bool,
     /// A [`Status`](crate::inspect::Status) says whether the processes of the holders answer.
     pub answers: bool,
+    /// It is known which locks a waiter holds: [`LockManager::graph`](crate::LockManager::graph).
+    pub graph: bool,
 }
 
 impl Capabilities {
@@ -63,6 +65,17 @@ impl Capabilities {
         )
     }
 
+    /// The error of a store that does not know who waits for whom.
+    pub(crate) fn lacks_graph(&self) -> LockError {
+        LockError::invalid(
+            "graph",
+            format_args!(
+                "the store `{}` does not support it: it needs one list of all locks, whose holders and waiters are                  known by one name each",
+                self.store
+            ),
+        )
+    }
+
     /// Those of a store that supports everything.
     pub(crate) const fn all(store: &'static str) -> Self {
         Self {
@@ -80,6 +93,7 @@ impl Capabilities {
             max_waiters: true,
             tickets: true,
             answers: true,
+            graph: true,
         }
     }
 
@@ -101,6 +115,7 @@ impl Capabilities {
             max_waiters: false,
             tickets: false,
             answers: false,
+            graph: false,
         }
     }
 }

@@ -68,6 +68,7 @@ impl Target for Blank {
             fair: true,
             max_waiters: false,
             tickets: false,
+            graph: false,
             answers: false,
         }
     }
@@ -191,6 +192,7 @@ impl Chalkboard {
                 self.outcomes.push_back(Outcome::Granted {
                     id: terms.id,
                     fence: self.last_fence,
+                    token: None,
                     since: now,
                     ttl: terms.ttl,
                 });

@@ -126,6 +126,8 @@ pub(crate) enum Outcome {
     Granted {
         id: LeaseId,
         fence: u64,
+        /// Identifies the holder in a status; `None` if that shows no waiter under other locks.
+        token: Option<u128>,
         since: Moment,
         ttl: Duration,
     },

@@ -1,7 +1,8 @@
 //! The name of an acquisition in a store: `token process@host function`, after a
 //! `-` if the holder has released the lock and the lock cools down, and with a `=` and the id
 //! of a ticket in place of the token while that keeps the lock closed. A candidate of an election
-//! adds its data as a fourth word, escaped as in a URL; its third word is `-` without a function.
+//! adds its data as a fourth word, escaped as in a URL. An acquisition under other locks names them in a
+//! fifth word, `TOKEN:FENCE,TOKEN:FENCE`. A missing function before other words is `-`, missing data `%`.
 
 use std::fmt::Write as _;
 use std::time::Duration;
@@ -9,6 +10,7 @@ use std::time::Duration;
 use percent_encoding::{AsciiSet, CONTROLS, percent_decode_str, utf8_percent_encode};
 
 use crate::backend::token::Token;
+use crate::types::enclosing::HeldLock;
 use crate::types::holder::{Holder, THIS_PROCESS};
 use crate::types::terms::Terms;
 use crate::types::ticket_id::TicketId;
@@ -19,17 +21,28 @@ const ESCAPED: &AsciiSet = &CONTROLS.add(b' ').add(b'%');
 /// Stands for a function that is not known.
 const NO_FUNCTION: &str = "-";
 
+/// Stands for the data of an acquisition that publishes none. Escaped data is never this.
+const NO_DATA: &str = "%";
+
 /// The name under which this process takes a lock.
 pub(crate) fn name(token: Token, terms: &Terms) -> String {
     let mut name = String::with_capacity(128);
     let (process, host) = (THIS_PROCESS.id, &THIS_PROCESS.host);
     // Writing into a text does not fail.
     let _ = write!(name, "{token} {process}@{host}");
-    if terms.function.is_some() || terms.data.is_some() {
+    let nested = !terms.holds.is_empty();
+    if terms.function.is_some() || terms.data.is_some() || nested {
         let _ = write!(name, " {}", terms.function.unwrap_or(NO_FUNCTION));
     }
     if let Some(data) = &terms.data {
         let _ = write!(name, " {}", utf8_percent_encode(data, ESCAPED));
+    } else if nested {
+        let _ = write!(name, " {NO_DATA}");
+    }
+    let mut mark = ' ';
+    for lock in &terms.holds {
+        let _ = write!(name, "{mark}{lock}");
+        mark = ',';
     }
     name
 }
@@ -78,11 +91,16 @@ pub(crate) fn holder(name: &str, remaining: Option<Duration>) -> Holder {
         process: Some(process),
         host: Some(host.into()),
         function: words.next().filter(|it| *it != NO_FUNCTION).map(Into::into),
-        data: words.next().map(unescaped),
+        data: words.next().filter(|it| *it != NO_DATA).map(unescaped),
+        holds: words.next().map(held).unwrap_or_default(),
         cooling_down,
         ticket,
         ..Holder::unknown(shown(token, ticket), remaining)
     }
+}
+
+fn held(locks: &str) -> Vec<HeldLock> {
+    locks.split(',').filter_map(HeldLock::parse).collect()
 }
 
 fn unescaped(data: &str) -> Box<str> {
@@ -92,6 +110,7 @@ fn unescaped(data: &str) -> Box<str> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::types::enclosing::Enclosing;
     use crate::types::terms::LeaseId;
 
     #[test]
@@ -137,6 +156,34 @@ mod tests {
                 let holder = holder(&name, None);
                 assert_eq!(holder.data.as_deref(), Some(data));
                 assert_eq!(holder.function.as_deref(), function);
+            }
+        }
+    }
+
+    #[test]
+    fn a_name_says_which_locks_its_caller_holds() {
+        let token = Token::new().expect("random numbers");
+        let lock = |token, fence| Enclosing { token, fence };
+        for holds in [
+            vec![],
+            vec![lock(7, 1)],
+            vec![lock(u128::MAX, 2), lock(0, 0)],
+        ] {
+            for function in [Some("shop::move"), None] {
+                for data in [Some("-"), Some("%"), Some(""), None] {
+                    let terms = Terms {
+                        function,
+                        data: data.map(Into::into),
+                        holds: holds.clone().into(),
+                        ..Terms::of(LeaseId(1), "k", Duration::from_secs(1))
+                    };
+                    let read = holder(&name(token, &terms), None);
+                    assert_eq!(read.data.as_deref(), data);
+                    assert_eq!(read.function.as_deref(), function);
+                    let expected = holds.iter().map(|it| format!("{:032x}", it.token));
+                    let ids = read.holds.iter().map(|it| it.id.to_string());
+                    assert!(ids.eq(expected), "{read:?}");
+                }
             }
         }
     }

@@ -21,6 +21,11 @@ impl Token {
         Ok(Self(u128::from_be_bytes(bytes)))
     }
 
+    /// The number itself.
+    pub(crate) fn number(self) -> u128 {
+        self.0
+    }
+
     /// One of the tokens that begin alike: those of one acquisition.
     pub(crate) fn sibling(self) -> Self {
         let last = self.0.wrapping_add(1) & u128::from(u32::MAX);

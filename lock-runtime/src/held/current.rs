@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use crate::held::home::Home;
 use crate::held::lease::Lease;
+use crate::types::enclosing::{Enclosing, MOST_ENCLOSING};
 use crate::types::key::LockKey;
 use crate::types::kind::Kind;
 
@@ -32,6 +33,22 @@ impl Drop for Entered {
 /// The lease of the innermost lock under which the current code runs.
 pub(crate) fn innermost() -> Option<Arc<Lease>> {
     LEASES.with_borrow(|leases| leases.last().cloned())
+}
+
+/// The locks of this manager under which the current code runs, the innermost first.
+pub(crate) fn enclosing(home: &dyn Home) -> Box<[Enclosing]> {
+    LEASES.with_borrow(|leases| {
+        let mut locks = Vec::new();
+        let mine = leases.iter().rev();
+        let mine = mine.filter(|lease| lease.belongs_to(home) && lease.is_held());
+        for lock in mine.flat_map(|lease| lease.enclosing()) {
+            // A reentrant call runs under the same lease again.
+            if locks.len() < MOST_ENCLOSING && !locks.contains(&lock) {
+                locks.push(lock);
+            }
+        }
+        locks.into()
+    })
 }
 
 /// Notes that the current code acts under a lease whose end does not stop it. Called before it

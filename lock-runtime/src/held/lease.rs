@@ -17,6 +17,7 @@ use crate::held::confirmation::Confirmation;
 use crate::held::home::Home;
 use crate::telemetry::spans::Traced;
 use crate::types::answer::Answer;
+use crate::types::enclosing::Enclosing;
 use crate::types::error::LockError;
 use crate::types::key::LockKey;
 use crate::types::terms::{LeaseId, Terms};
@@ -29,6 +30,8 @@ pub(crate) struct Lease {
     pub(crate) id: LeaseId,
     pub(crate) terms: Arc<Terms>,
     pub(crate) fence: u64,
+    /// Identifies the acquisition in the store, if that shows it.
+    token: Option<u128>,
     pub(crate) granted: Moment,
     pub(crate) clock: Clock,
     /// As [`Moment::as_nanos`]; zero once the lease has ended.
@@ -119,6 +122,7 @@ impl Lease {
             id: terms.id,
             terms,
             fence,
+            token: None,
             granted,
             clock,
             deadline: AtomicU64::new(deadline.as_nanos()),
@@ -134,6 +138,11 @@ impl Lease {
             home,
             watchers: Mutex::default(),
         }
+    }
+
+    /// The same, known to the store by this token.
+    pub(crate) fn known_by(self, token: Option<u128>) -> Self {
+        Self { token, ..self }
     }
 
     /// A lease that ends by `terms`, or with the lease that it re-enters, and holds nothing
@@ -203,6 +212,14 @@ impl Lease {
     /// The leases with a lock.
     pub(crate) fn each_lock(&self) -> impl Iterator<Item = &Self> {
         self.all().filter(|lease| !lease.is_limit())
+    }
+
+    /// Its locks as what is asked for under it names them, the last taken first.
+    pub(crate) fn enclosing(&self) -> impl Iterator<Item = Enclosing> {
+        self.each_lock().filter_map(|lease| {
+            let fence = lease.fence;
+            lease.token.map(|token| Enclosing { token, fence })
+        })
     }
 
     /// A span for work under it.

@@ -6,6 +6,7 @@ use std::time::{Duration, SystemTime};
 use once_cell::sync::Lazy;
 
 use crate::types::crowd::Crowd;
+use crate::types::enclosing::HeldLock;
 use crate::types::fence::FencingToken;
 use crate::types::key::LockKey;
 use crate::types::kind::Kind;
@@ -66,6 +67,9 @@ pub struct Holder {
     /// What it publishes as a leader.
     #[cfg_attr(feature = "serde", serde(skip))]
     pub(crate) data: Option<Box<str>>,
+    /// The locks that it held when it asked for this one.
+    #[cfg_attr(feature = "serde", serde(skip))]
+    pub(crate) holds: Vec<HeldLock>,
     /// The waiters for its lock; only in an error about contention.
     #[cfg_attr(feature = "serde", serde(skip))]
     pub(crate) crowd: Crowd,
@@ -92,6 +96,11 @@ pub struct Waiter {
         serde(rename = "waited_ms", serialize_with = "units::millis")
     )]
     pub waited: Option<Duration>,
+    /// The locks of the same manager that its chain of calls holds meanwhile, the innermost eight:
+    /// it asked under them, in the body of an annotated function, of
+    /// [`hold`](crate::LockGuard::hold) or [`run`](crate::LockRequest::run), or for several keys at
+    /// once. Empty with Redlock and `redis+setnx://`.
+    pub holds: Vec<HeldLock>,
 }
 
 /// The state of a lock; see [`LockManager::status`](crate::LockManager::status).
@@ -109,7 +118,8 @@ pub struct Status {
     /// answers.
     pub waiting: usize,
     /// The first thousand waiters, in the order of the queue, as far as the store knows them.
-    /// Followers in the holder's process are omitted.
+    /// Followers in the holder's process are omitted, except those on Redis that
+    /// [hold](Waiter::holds) other locks.
     pub waiters: Vec<Waiter>,
 }
 
@@ -175,6 +185,7 @@ impl Holder {
             answers: None,
             servers: None,
             data: None,
+            holds: Vec::new(),
             crowd: Crowd::default(),
         }
     }
@@ -186,8 +197,17 @@ impl Holder {
             host: Some(THIS_PROCESS.host.as_str().into()),
             function: terms.function.map(Into::into),
             data: terms.data.as_deref().map(Into::into),
+            holds: terms.holds.iter().map(HeldLock::here).collect(),
             ..Self::unknown(terms.id.0.to_string(), Some(remaining))
         }
+    }
+
+    /// Whether it certainly works under this acquisition at the moment. In a chain, several
+    /// acquisitions have one id after the other, and only their fencing tokens differ.
+    pub(crate) fn works_under(&self, lock: &HeldLock) -> bool {
+        let same = self.may_have_waited || self.fencing_token == Some(lock.fencing_token);
+        let works = !self.cooling_down && !self.ticket && self.answers != Some(false);
+        self.id == lock.id && same && works
     }
 
     /// Accounts for the age of the information: neither a cooldown nor a ticket is renewed.
@@ -208,6 +228,7 @@ impl Waiter {
             function: who.function,
             kind,
             waited,
+            holds: who.holds,
         }
     }
 }

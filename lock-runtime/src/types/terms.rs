@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::base::clock::Moment;
+use crate::types::enclosing::Enclosing;
 use crate::types::key::LockKey;
 use crate::types::kind::Kind;
 use crate::types::ticket_id::TicketId;
@@ -65,6 +66,8 @@ pub(crate) struct Terms {
     pub(crate) adopts: Option<TicketId>,
     /// What the holder publishes, if it leads.
     pub(crate) data: Option<Arc<str>>,
+    /// The locks that its chain of calls holds, the innermost first.
+    pub(crate) holds: Box<[Enclosing]>,
 }
 
 impl Terms {
@@ -87,6 +90,7 @@ impl Terms {
             max_waiters: None,
             adopts: None,
             data: None,
+            holds: Box::default(),
         }
     }
 

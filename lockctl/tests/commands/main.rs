@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a panic fails the test")]
 
 mod browser;
+mod deadlocks;
 mod history;
 mod http;
 mod inspecting;

@@ -2,6 +2,7 @@
 
 mod faults;
 mod history;
+mod orders;
 mod page;
 mod time;
 

@@ -133,6 +133,7 @@ impl Store {
             let granted = Outcome::Granted {
                 id: terms.id,
                 fence: self.fence,
+                token: Some(terms.id.0.into()),
                 since: now,
                 ttl,
             };
@@ -251,6 +252,7 @@ impl Store {
         let granted = Outcome::Granted {
             id: terms.id,
             fence: self.fence,
+            token: Some(terms.id.0.into()),
             since: now,
             ttl: terms.ttl,
         };

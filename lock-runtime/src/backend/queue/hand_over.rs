@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::claim::Stage;
+use super::claim::{Claim, Stage};
 use super::protocol::call::{Bearer, Call, Company};
 use super::protocol::step::Step;
 use super::{CLAIM_TTL, Queue};
@@ -16,6 +16,9 @@ use crate::types::deadline::deadline;
 use crate::types::key::LockKey;
 use crate::types::kind::Kind;
 use crate::types::terms::LeaseId;
+
+/// How many followers a holder names.
+const MOST_NAMED: usize = 100;
 
 impl<S: Step> Queue<S> {
     /// Puts those who wait behind `first`, under the numbers behind its own, and returns
@@ -202,8 +205,22 @@ impl<S: Step> Queue<S> {
 
     /// How many follow the one that has this token.
     pub(super) fn followers(&self, chain: Token) -> usize {
+        self.following(chain).count()
+    }
+
+    /// The names of the first of them that hold other locks.
+    pub(super) fn nested_followers(&self, chain: Token) -> Box<[Box<str>]> {
+        let bearers = self.following(chain).map(|it| &it.bearer);
+        let nested = bearers.filter(|it| !it.terms.holds.is_empty());
+        nested
+            .take(MOST_NAMED)
+            .map(|it| (*it.name).into())
+            .collect()
+    }
+
+    fn following(&self, chain: Token) -> impl Iterator<Item = &Claim> {
         let claims = self.chains.followers(chain).map(|id| self.claims.get(id));
-        claims.flatten().filter(|it| it.follows(chain)).count()
+        claims.flatten().filter(move |it| it.follows(chain))
     }
 
     /// What an acquire says of others here that want the same lock.

@@ -32,11 +32,13 @@ impl<S: Step> Queue<S> {
                 fence,
                 held,
                 followers,
-            } => self.listeners.reported(Report {
+                nested,
+            } => self.listeners.reported(&Report {
                 token,
                 fence,
                 held,
                 followers,
+                nested,
             }),
         }
     }
@@ -128,6 +130,7 @@ impl<S: Step> Queue<S> {
                 fence,
                 held: now.since(granted),
                 followers: self.followers(token),
+                nested: self.nested_followers(token),
             };
             self.send(now, report);
         }

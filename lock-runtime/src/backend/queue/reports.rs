@@ -9,13 +9,15 @@ use super::protocol::trouble::Trouble;
 use crate::backend::token::Token;
 
 /// What a holder says of its lock.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Report {
     pub(crate) token: Token,
     pub(crate) fence: u64,
     pub(crate) held: Duration,
     /// How many follow it in its chain.
     pub(crate) followers: usize,
+    /// The names of those among them that hold other locks.
+    pub(crate) nested: Vec<Box<str>>,
 }
 
 /// Reports as they arrive of the locks that are asked about, until the connection is gone.
@@ -68,9 +70,9 @@ impl Listeners {
         Reports { wanted, arriving }
     }
 
-    pub(super) fn reported(&self, report: Report) {
+    pub(super) fn reported(&self, report: &Report) {
         for listener in self.0.iter().filter(|it| it.wants(report.token)) {
-            let _ = listener.sender.send(Ok(report));
+            let _ = listener.sender.send(Ok(report.clone()));
         }
     }
 
@@ -96,13 +98,14 @@ mod tests {
             fence: 1,
             held: Duration::ZERO,
             followers: 0,
+            nested: Vec::new(),
         };
         let mut listeners = Listeners::default();
         let mut reports = listeners.listen();
-        listeners.reported(report(mine));
+        listeners.reported(&report(mine));
         reports.want(&[mine]);
-        listeners.reported(report(other));
-        listeners.reported(report(mine));
+        listeners.reported(&report(other));
+        listeners.reported(&report(mine));
         assert_eq!(reports.arriving.len(), 1);
         let heard = reports.recv().await.expect("a report").expect("no trouble");
         assert_eq!(heard.token, mine);

@@ -176,9 +176,11 @@ impl<S: Step> Queue<S> {
         claim.stage = Stage::Held { fence, granted };
         claim.lease = (since, ttl);
         let leads = claim.bearer.terms.data.is_some() && !claim.is_part;
+        let token = Some(claim.bearer.token.number());
         self.claims.report(Outcome::Granted {
             id,
             fence,
+            token,
             since,
             ttl,
         });

@@ -112,6 +112,7 @@ impl Target for Address {
             Layout::Plain => Capabilities {
                 // Nothing tells the keys of locks from others.
                 list: false,
+                graph: false,
                 ..Capabilities::all("Redis with plain keys")
             },
             Layout::Setnx(_) => Capabilities {
@@ -130,6 +131,7 @@ impl Target for Address {
                 max_waiters: false,
                 tickets: false,
                 answers: true,
+                graph: false,
             },
         }
     }
@@ -228,6 +230,8 @@ impl Target for Servers {
             max_waiters: false,
             // Each server would remember another part of it.
             history: false,
+            // Each server knows an acquisition by another token and number.
+            graph: false,
             ..Capabilities::all("Redlock")
         }
     }

@@ -7,7 +7,10 @@ use std::task::{Context, Poll};
 use crate::backend::{Backend, Outcome, Request};
 use crate::base::clock::Moment;
 use crate::types::key::LockKey;
-use crate::types::terms::LeaseId;
+use crate::types::query::Pattern;
+use crate::types::terms::{LeaseId, Terms};
+
+use super::orders::Orders;
 
 /// An event of a lock; see [`Locks::history`](crate::testing::Locks::history).
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -27,8 +30,9 @@ pub(crate) struct History(Mutex<Record>);
 
 #[derive(Debug, Default)]
 struct Record {
-    held: BTreeMap<LeaseId, LockKey>,
+    held: BTreeMap<LeaseId, Arc<Terms>>,
     events: Vec<Event>,
+    orders: Orders,
 }
 
 impl History {
@@ -37,26 +41,48 @@ impl History {
     }
 
     pub(crate) fn is_held(&self, key: &LockKey) -> bool {
-        self.record().held.values().any(|held| held == key)
+        self.record().held.values().any(|held| held.key == *key)
     }
 
-    fn acquired(&self, id: LeaseId, key: &LockKey) {
+    /// The first pair of locks that was asked for in both orders, in words.
+    pub(crate) fn inversion(&self) -> Option<String> {
+        self.record().orders.inversion()
+    }
+
+    pub(crate) fn allow_both_orders(&self, pair: [Pattern; 2]) {
+        self.record().orders.allow(pair);
+    }
+
+    fn asked(&self, terms: &Arc<Terms>) {
+        let record = &mut *self.record();
+        // In memory, the token of an acquisition is its id.
+        let ids = terms
+            .holds
+            .iter()
+            .filter_map(|it| u64::try_from(it.token).ok());
+        let held: Vec<_> = ids
+            .filter_map(|id| record.held.get(&LeaseId(id)).cloned())
+            .collect();
+        record.orders.note(terms, &held);
+    }
+
+    fn acquired(&self, id: LeaseId, terms: Arc<Terms>) {
         let mut record = self.record();
-        record.held.insert(id, key.clone());
-        record.events.push(Event::Acquired(key.clone()));
+        record.events.push(Event::Acquired(terms.key.clone()));
+        record.held.insert(id, terms);
     }
 
     fn released(&self, id: LeaseId) {
         let mut record = self.record();
-        if let Some(key) = record.held.remove(&id) {
-            record.events.push(Event::Released(key));
+        if let Some(held) = record.held.remove(&id) {
+            record.events.push(Event::Released(held.key.clone()));
         }
     }
 
     fn lost(&self, id: LeaseId) {
         let mut record = self.record();
-        if let Some(key) = record.held.remove(&id) {
-            record.events.push(Event::Lost(key));
+        if let Some(held) = record.held.remove(&id) {
+            record.events.push(Event::Lost(held.key.clone()));
         }
     }
 
@@ -69,7 +95,7 @@ impl History {
 pub(crate) struct Recorded<B> {
     store: B,
     history: Arc<History>,
-    asked: BTreeMap<LeaseId, LockKey>,
+    asked: BTreeMap<LeaseId, Arc<Terms>>,
 }
 
 impl<B> Recorded<B> {
@@ -86,7 +112,8 @@ impl<B: Backend> Backend for Recorded<B> {
     fn submit(&mut self, now: Moment, request: Request) {
         match &request {
             Request::Acquire(terms) => {
-                self.asked.insert(terms.id, terms.key.clone());
+                self.history.asked(terms);
+                self.asked.insert(terms.id, Arc::clone(terms));
             }
             // Whether the store hears of it or not.
             Request::Release(id) | Request::Abandon(id) | Request::Issue { id, .. } => {
@@ -104,8 +131,8 @@ impl<B: Backend> Backend for Recorded<B> {
             match outcome {
                 Outcome::Granted { id, .. } => {
                     // One that nobody waits for any more is not ours.
-                    if let Some(key) = self.asked.remove(id) {
-                        self.history.acquired(*id, &key);
+                    if let Some(terms) = self.asked.remove(id) {
+                        self.history.acquired(*id, terms);
                     }
                 }
                 // The manager gives it up then, which is no release any more.

@@ -2,3 +2,4 @@
 
 pub(crate) mod history;
 pub(crate) mod network;
+mod orders;

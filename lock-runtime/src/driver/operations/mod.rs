@@ -155,12 +155,13 @@ impl Operations {
             Outcome::Granted {
                 id,
                 fence,
+                token,
                 since,
                 ttl,
             } => {
                 if let Some(acquiring) = self.finish(id) {
                     let ends = deadline(since, ttl);
-                    if let Some(lease) = self.lease(&acquiring.terms, fence, now, ends) {
+                    if let Some(lease) = self.lease(&acquiring.terms, (fence, token), now, ends) {
                         events::granted(&lease.terms, fence, now.since(acquiring.started));
                         self.watchdog.watch(Arc::clone(&lease), now, since, ttl);
                         self.answers.grant(acquiring.reply, LockGuard::new(lease));
@@ -318,18 +319,19 @@ impl Operations {
     fn lease(
         &self,
         terms: &Arc<Terms>,
-        fence: u64,
+        (fence, token): (u64, Option<u128>),
         granted: Moment,
         deadline: Moment,
     ) -> Option<Arc<Lease>> {
-        Some(Arc::new(Lease::new(
+        let lease = Lease::new(
             Arc::clone(terms),
             fence,
             granted,
             deadline,
             self.clock.clone(),
             self.home.upgrade()?,
-        )))
+        );
+        Some(Arc::new(lease.known_by(token)))
     }
 
     fn shut_down(&mut self, now: Moment, answer: oneshot::Sender<()>) {

@@ -58,6 +58,7 @@ impl Scene {
         let granted = Outcome::Granted {
             id: LeaseId(id),
             fence: 1,
+            token: Some(1),
             since: self.clock.now(),
             ttl: TTL,
         };

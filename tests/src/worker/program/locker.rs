@@ -4,7 +4,7 @@ use std::{collections::HashMap, time::Duration};
 use tests::connect;
 
 use lock_runtime::{LockError, LockGuard};
-use tokio::task::JoinHandle;
+use tokio::{sync::watch, task::JoinHandle};
 
 use crate::Orders;
 
@@ -20,11 +20,14 @@ type Begun = HashMap<String, JoinHandle<Option<LockGuard>>>;
 ///   them is granted the lock together with another one
 /// - `turns COUNT KEY MS`: so many at once, each of which holds the lock for that long; says `granted FENCE` for each
 /// - `yield NAME KEY`: as `acquire`, waiting for ever; says `NAME was asked` when it is so, and releases
+/// - `nest NAME OUTER INNER`: takes one lock, says `NAME is in the body`, and with the order `inwards` takes the other one
+///   there; says `NAME has both`
 /// - `drop NAME`: gives up waiting; says `NAME dropped`
 /// - `release NAME`; says `NAME released BOOL`
 pub(crate) async fn locker(mut orders: Orders, url: &str) {
     let locks = connect(url).await;
     let mut begun = Begun::new();
+    let inwards = watch::Sender::new(false);
     println!("connected");
     while let Some(order) = orders.recv().await {
         let words: Vec<_> = order.split(' ').collect();
@@ -79,6 +82,18 @@ pub(crate) async fn locker(mut orders: Orders, url: &str) {
                     println!("{name} released {held}");
                 });
             }
+            ["nest", name, outer, inner] => {
+                let (name, mut go) = ((*name).to_owned(), inwards.subscribe());
+                let [outer, inner] =
+                    [outer, inner].map(|it| locks.lock(*it).ttl(LEASE).wait_forever());
+                tokio::spawn(outer.run(async move |_| {
+                    println!("{name} is in the body");
+                    go.wait_for(|it| *it).await.expect("an order");
+                    let _guard = inner.acquire().await.expect("both");
+                    println!("{name} has both");
+                }));
+            }
+            ["inwards"] => _ = inwards.send_replace(true),
             ["drop", name] => {
                 let task = begun.remove(*name).expect("begun");
                 task.abort();

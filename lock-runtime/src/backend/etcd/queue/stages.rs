@@ -227,9 +227,11 @@ impl Queue {
         claim.granted = true;
         let fence = u64::try_from(claim.known).unwrap_or(0);
         let announces = claim.announces && matches!(claim.terms.kind, Kind::Permits(_));
+        let token = Some(claim.token.number());
         self.claims.report(Outcome::Granted {
             id,
             fence,
+            token,
             since,
             ttl,
         });

@@ -36,19 +36,22 @@ BEGIN
 END $$;
 
 -- Removes the waiters from the queue that are granted the lock together with the first one, and returns their tokens:
--- they differ from it by nothing but place and token. The next 63 waiters are looked at, and behind one that is left out,
+-- they differ from it by nothing but place, token and the locks that their callers hold. The next 63 waiters are looked at, and behind one that is left out,
 -- those that joined at most 1 ms later: nobody is overtaken by anyone who joined later than that.
 CREATE OR REPLACE FUNCTION followers(l lock, first waiter) RETURNS uuid[] LANGUAGE plpgsql AS $$
 DECLARE
   w waiter;
   latest bigint;
   tokens uuid[] := '{}';
+  held text := '( -)? % \S+$';
+  caller text := regexp_replace(first.who, held, '');
 BEGIN
   FOR w IN
     SELECT * FROM waiter v WHERE v.name = l.name AND v.place > l.head ORDER BY v.place, v.token LIMIT 63
   LOOP
     EXIT WHEN w.place > latest;
-    IF w.chains AND w.session = first.session AND w.ttl = first.ttl AND w.who = first.who THEN
+    IF w.chains AND w.session = first.session AND w.ttl = first.ttl
+      AND (w.who = first.who OR regexp_replace(w.who, held, '') = caller) THEN
       DELETE FROM waiter v WHERE v.name = w.name AND v.place = w.place AND v.token = w.token;
       tokens := tokens || w.token;
     ELSE

@@ -114,6 +114,8 @@ pub(crate) enum Call<S> {
         held: Duration,
         /// How many it is to be handed over to.
         followers: usize,
+        /// The names of those among them that hold other locks.
+        nested: Box<[Box<str>]>,
     },
 }
 

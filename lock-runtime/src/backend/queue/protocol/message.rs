@@ -50,6 +50,8 @@ pub(crate) enum Message {
         held: Duration,
         /// How many it is to be handed over to.
         followers: usize,
+        /// The names of those among them that hold other locks.
+        nested: Vec<Box<str>>,
     },
 }
 
@@ -72,6 +74,7 @@ impl Message {
                 fence: lines.next()?.parse().ok()?,
                 held: Duration::from_millis(lines.next()?.parse().ok()?),
                 followers: lines.next().and_then(|it| it.parse().ok()).unwrap_or(0),
+                nested: lines.map(Into::into).collect(),
             },
             fence => {
                 let (fence, feeds) = fence.split_once(' ').unwrap_or((fence, "0"));
@@ -122,9 +125,11 @@ impl fmt::Display for Message {
                 fence,
                 held,
                 followers,
+                nested,
             } => {
                 let held = held.as_millis();
-                write!(f, "told\n{token}\n{fence}\n{held}\n{followers}")
+                write!(f, "told\n{token}\n{fence}\n{held}\n{followers}")?;
+                nested.iter().try_for_each(|name| write!(f, "\n{name}"))
             }
         }
     }
@@ -165,6 +170,7 @@ mod tests {
                 fence: 7,
                 held: Duration::from_millis(42),
                 followers: 3,
+                nested: vec![format!("{token} 1@host").into(); 2],
             },
         ] {
             let text = message.to_string();

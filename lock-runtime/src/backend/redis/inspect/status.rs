@@ -17,6 +17,7 @@ use crate::types::error::Cause;
 use crate::types::fence::FencingToken;
 use crate::types::holder::{Status, Waiter};
 use crate::types::key::LockKey;
+use crate::types::kind::Kind;
 
 /// How long holders have to report about their locks. A stopped holder does not; of it
 /// only the entry on the server is known.
@@ -96,7 +97,12 @@ fn note(status: &mut Status, report: &Report) -> bool {
     let mut is_first = false;
     for holder in &mut status.holders {
         if Token::parse(&holder.id) == Some(report.token) {
-            is_first |= holder.answers.is_none();
+            let is_new = holder.answers.is_none();
+            is_first |= is_new;
+            let nested = report.nested.iter().filter(|_| is_new);
+            let follower =
+                |name: &Box<str>| Waiter::new(name::holder(name, None), Kind::Exclusive, None);
+            status.waiters.splice(0..0, nested.map(follower));
             // They are out of the queue that the server keeps.
             status.waiting = status.waiting.saturating_add(report.followers);
             holder.answers = Some(true);
@@ -224,6 +230,7 @@ mod tests {
             fence: 9,
             held: Duration::MAX,
             followers: usize::MAX,
+            nested: Vec::new(),
         };
         assert!(note(&mut status, &report));
         assert_eq!(
@@ -245,6 +252,7 @@ mod tests {
             fence: 9,
             held: Duration::ZERO,
             followers: 0,
+            nested: Vec::new(),
         };
         peer.queue.heard(Moment::from_nanos(2), report);
         assert!(peer.next_step().is_none());

@@ -199,12 +199,14 @@ impl Call {
                 fence,
                 held,
                 followers,
+                nested,
             } => {
                 let message = Message::Told {
                     token: *token,
                     fence: *fence,
                     held: *held,
                     followers: *followers,
+                    nested: nested.to_vec(),
                 };
                 publish(channel, &message)
             }

@@ -116,6 +116,7 @@ impl Coordinator {
             return self.claims.report(Outcome::Granted {
                 id,
                 fence,
+                token: None,
                 since,
                 ttl,
             });

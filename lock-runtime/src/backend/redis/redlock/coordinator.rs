@@ -74,6 +74,7 @@ impl Coordinator {
                 fence,
                 since,
                 ttl,
+                ..
             } => {
                 let grant = Grant {
                     fence,

@@ -32,6 +32,7 @@ fn grants(coordinator: &mut Coordinator, server: usize, sent: u64, fence: u64) {
     let granted = Outcome::Granted {
         id: ID,
         fence,
+        token: None,
         since: at(sent),
         ttl: TTL,
     };
@@ -43,6 +44,7 @@ fn granted_after(coordinator: &mut Coordinator, server: usize, millis: u64) {
     let granted = Outcome::Granted {
         id: ID,
         fence: 9,
+        token: None,
         since: at(0),
         ttl: TTL,
     };
@@ -189,6 +191,7 @@ fn what_is_granted_late_and_for_a_shorter_time_is_extended() {
         let pushed = Outcome::Granted {
             id: ID,
             fence: 9,
+            token: None,
             since: at(0),
             ttl: Duration::from_secs(seconds),
         };
@@ -271,6 +274,7 @@ fn a_try_that_too_few_answer_finds_the_lock_not_held() {
             let granted = Outcome::Granted {
                 id: ID,
                 fence: 9,
+                token: None,
                 since: now,
                 ttl: TTL,
             };

@@ -172,9 +172,11 @@ impl Queue {
         claim.stage = Stage::Held;
         claim.granted = now;
         claim.since = session.since();
+        let token = Some(claim.token.number());
         self.claims.report(Outcome::Granted {
             id,
             fence: changed.unsigned_abs(),
+            token,
             since: session.since(),
             ttl: session.timeout,
         });
