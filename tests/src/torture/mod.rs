@@ -75,7 +75,7 @@ const PERMITS_KEY: usize = READERS_KEY + 1;
 const HOT_KEY: usize = PERMITS_KEY + 1;
 /// The first of the locks that are handed on as tickets, and how many there are.
 const HANDED_KEY: usize = HOT_KEY + 1;
-const HANDED: usize = 4;
+const HANDED: usize = 16;
 /// How many locks there are.
 pub const KEYS: usize = HANDED_KEY + HANDED;
 /// The lease of every lock, where the store grants such short ones.

@@ -15,7 +15,7 @@ use super::{
 };
 
 /// How many tasks of each process hand locks on, where they do nothing else.
-pub(super) const TASKS: usize = 6;
+pub(super) const TASKS: usize = 16;
 /// Where tickets are told to all processes.
 const STREAM: &str = "tickets";
 /// How many of them a process that stands still may miss.
