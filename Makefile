@@ -211,7 +211,7 @@ torture-peers: setup ## Breaks the same things under locks of other libraries fo
 
 # The rounds are noted in target/soak, so that an interrupted soak goes on, as long as the runtime does not change.
 .PHONY: soak
-soak: setup ## Tortures until 1,000,000 grants were checked (STORE=etcd, …, all; GRANTS=N; QUICK=1) and fills in docs/tested.md
+soak: setup ## Tortures until 1,000,000 grants were checked (STORE=etcd, …, all; GRANTS=N; PROFILE=tickets: adoptions; QUICK=1) and fills in docs/tested.md
 	cargo build $(TORTURE)
 	cargo run $(TORTURE) -- --grants $(or $(GRANTS),1000000) $(if $(QUICK),--seconds 10) \
 	    $(if $(NETWORK),--network $(NETWORK)) $(if $(STORE),--store $(STORE)) $(PROFILE)

@@ -111,7 +111,8 @@ pub(crate) async fn round_trip(server: &RedisServer, pause: Duration, time: Dura
     Sorted::from_iter(outcome.latencies).quantile(0.5)
 }
 
-fn judge(outcomes: &[Outcome], server: Statistics) -> Hot {
+/// What all processes have measured, beside what the server counted.
+pub(crate) fn judge(outcomes: &[Outcome], server: Statistics) -> Hot {
     let tasks: Vec<_> = outcomes.iter().flat_map(|it| &it.sections).collect();
     let counts: Vec<_> = tasks.iter().map(|task| task.len() as f64).collect();
     let mut sections: Vec<Section> = tasks.into_iter().flatten().copied().collect();

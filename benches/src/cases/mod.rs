@@ -12,6 +12,7 @@ mod hot;
 mod local;
 mod majority;
 mod names;
+mod overload;
 mod read;
 mod size;
 
@@ -28,5 +29,5 @@ pub(crate) async fn run(bench: &mut Bench, only: Option<&str>) {
             }
         )*};
     }
-    cases! { free attribute fleets majority hot chains crowd local read held names size cold build }
+    cases! { free attribute fleets majority hot chains crowd local overload read held names size cold build }
 }

@@ -58,6 +58,9 @@ impl Spec {
     }
 }
 
+/// How many may wait where more is [offered](Work::Offered) than a lock can serve.
+pub(crate) const MOST_WAITERS: u32 = 8;
+
 /// The kinds of work. Unless noted otherwise, `go` starts it and `stop` ends it, answered by an [`Outcome`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -66,6 +69,8 @@ pub(crate) enum Work {
     Free,
     /// Takes and frees one key that all take.
     Hot,
+    /// Asks for one key whenever a request comes, with a limited queue, whether or not earlier requests have ended.
+    Offered,
     /// Bare round trips.
     Ping,
     /// Connects and takes a first lock at `go`.
@@ -92,6 +97,9 @@ pub(crate) struct Outcome {
     pub(crate) sections: Vec<Vec<Section>>,
     /// How long the tasks that never entered had waited.
     pub(crate) unfinished: Vec<u64>,
+    /// How many requests were refused since the queue was full.
+    #[serde(default)]
+    pub(crate) refused: u64,
 }
 
 /// When a critical section was asked for, entered and left, in ns of the system's monotonic clock.

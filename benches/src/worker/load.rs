@@ -163,14 +163,14 @@ pub(super) async fn cold<L: Locks>(spec: &Spec, console: &mut Console) {
 }
 
 /// Measures from `go` on.
-struct Watch {
+pub(super) struct Watch {
     started: Instant,
     cpu: Duration,
     switches: u64,
 }
 
 impl Watch {
-    async fn start(console: &mut Console) -> Self {
+    pub(super) async fn start(console: &mut Console) -> Self {
         Console::say(&"ready");
         console.expect("go").await;
         Self {
@@ -180,7 +180,7 @@ impl Watch {
         }
     }
 
-    fn stop(self) -> Outcome {
+    pub(super) fn stop(self) -> Outcome {
         Outcome {
             elapsed_ns: self.started.elapsed().as_nanos() as u64,
             cpu_ns: cpu::of_process().saturating_sub(self.cpu).as_nanos() as u64,
@@ -191,7 +191,7 @@ impl Watch {
 }
 
 /// The system's monotonic clock, which is the same in all processes.
-fn now() -> u64 {
+pub(super) fn now() -> u64 {
     let time = clock_gettime(ClockId::Monotonic);
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }

@@ -8,6 +8,7 @@ mod console;
 mod job;
 mod keeper;
 mod load;
+mod offered;
 
 #[cfg(feature = "postgres")]
 use crate::systems::postgres::{AdvisoryLocks, Apart, Each, LeaseStatements};
@@ -17,7 +18,7 @@ use crate::systems::{
 };
 #[cfg(feature = "stores")]
 use crate::systems::{EtcdClient, ZooKeeperClient};
-pub(crate) use job::{Outcome, Section, Spec, Work};
+pub(crate) use job::{MOST_WAITERS, Outcome, Section, Spec, Work};
 pub(crate) use keeper::Sample;
 
 use console::Console;
@@ -68,6 +69,7 @@ pub(crate) fn main() {
 async fn work<L: Locks>(spec: Spec, mut console: Console) {
     match spec.work {
         Work::Free | Work::Hot => load::locks::<L>(&spec, &mut console).await,
+        Work::Offered => offered::requests(&spec, &mut console).await,
         Work::Ping => load::pings(&spec, &mut console).await,
         Work::Cold => load::cold::<L>(&spec, &mut console).await,
         Work::Held => keeper::hold(&spec, &mut console).await,

@@ -1,6 +1,7 @@
 //! `torture [--seconds N | --quick] [--network namespaces|proxies] [--store STORE|all] [--grants N] [PROFILE…]`: breaks
 //! things for a while, checks what happened, and prints a table. `--quick` is 10 s of each of the profiles that have
-//! always been there. `--grants N` goes on until so many grants of each store were checked, and fills in `docs/tested.md`.
+//! always been there. `--grants N` goes on until so many grants of each store were checked (adoptions, of the
+//! profile `tickets`), and fills in `docs/tested.md`.
 
 use std::{
     fs, io,
@@ -141,10 +142,11 @@ async fn run(wish: &Wish<'_>) -> ExitCode {
         Medium::Proxies
     };
     println!(
-        "{:<30} {:>7} {:>8} {:>7} {:>6} {:>8} {:>8} {:>7} {:>6} {:>10}  faults",
+        "{:<30} {:>7} {:>8} {:>7} {:>7} {:>6} {:>8} {:>8} {:>7} {:>6} {:>10}  faults",
         "store, profile",
         "grants",
         "a second",
+        "adopted",
         "losses",
         "stale",
         "overlaps",
@@ -231,10 +233,11 @@ fn print(profile: Profile, servers: Servers, outcome: &Outcome, time: Duration) 
         .map(|(name, count)| format!("{count} {name}"))
         .collect();
     println!(
-        "{:<30} {:>7} {:>8.0} {:>7} {:>6} {:>8} {:>8} {:>7} {:>6} {:>7} ms  {}",
+        "{:<30} {:>7} {:>8.0} {:>7} {:>7} {:>6} {:>8} {:>8} {:>7} {:>6} {:>7} ms  {}",
         format!("{}, {}", servers.name(), profile.name()),
         report.grants,
         f64::from(u32::try_from(report.grants).unwrap_or(u32::MAX)) / report.lasted.as_secs_f64(),
+        report.adoptions,
         report.losses,
         report.stale,
         report.overlaps,

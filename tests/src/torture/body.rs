@@ -24,6 +24,8 @@ pub(super) enum Bodies {
     Permitted,
     /// They end at once, and all want the same lock.
     Hot,
+    /// As short, under locks that are handed on as tickets.
+    Handed,
 }
 
 impl Bodies {
@@ -37,7 +39,7 @@ impl Bodies {
                 let polls = servers.ttl().as_millis() / servers.margin().as_millis();
                 (4 * u32::try_from(polls).unwrap_or(u32::MAX), 0)
             }
-            Self::Short | Self::Reading | Self::Permitted => {
+            Self::Short | Self::Reading | Self::Permitted | Self::Handed => {
                 (fastrand::u32(1..3), fastrand::u64(..2))
             }
             Self::Hot => (fastrand::u32(..2), 0),
@@ -72,9 +74,20 @@ pub(super) async fn noted<F: Future>(
     grants: &[Grant],
     history: &History,
 ) -> Result<F::Output, LockError> {
+    noted_from(Kind::Enter, body, guard, grants, history).await
+}
+
+/// The same; this is its first poll.
+pub(super) async fn noted_from<F: Future>(
+    first: Kind,
+    body: F,
+    guard: &LockGuard,
+    grants: &[Grant],
+    history: &History,
+) -> Result<F::Output, LockError> {
     let before = Mutex::new((Duration::ZERO, true));
     let mut body = pin!(body);
-    let mut kind = Kind::Enter;
+    let mut kind = first;
     let mut holding = pin!(guard.hold(poll_fn(|cx| {
         let (at, held) = *before.lock().expect("no panic");
         let polled = body.as_mut().poll(cx);

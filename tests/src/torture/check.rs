@@ -7,6 +7,7 @@ use std::{
 };
 
 use super::{
+    adoptions,
     history::{Event, Grant, Kind, Mode},
     lock_name,
     polls::overlaps,
@@ -17,6 +18,8 @@ use super::{
 pub struct Report {
     /// How many bodies were entered.
     pub grants: usize,
+    /// How many tickets were adopted.
+    pub adoptions: usize,
     /// From the first event to the last.
     pub lasted: Duration,
     /// How many callers learnt of a loss.
@@ -50,6 +53,10 @@ pub(super) struct Promises {
     pub(super) fences: bool,
     /// The longest poll for which that holds.
     pub(super) margin: Duration,
+    /// Of those who ask for a ticket exactly one adopts it.
+    pub(super) tickets: bool,
+    /// Nobody adopts a ticket whose time is over.
+    pub(super) expiry: bool,
 }
 
 /// When some processes could reach what they needed, and had to be granted something.
@@ -105,6 +112,36 @@ impl Report {
             let what = format!("{key}: {grant} was polled after its deadline at {at:?}");
             self.violations.push(what);
         }
+        self.check_former(events);
+    }
+
+    /// No poll of a body begins after a ticket has taken the place of its guard.
+    fn check_former(&mut self, events: &[&Event]) {
+        let mut issued = HashSet::new();
+        for Event {
+            at, kind, grant, ..
+        } in events
+        {
+            match kind {
+                Kind::Issued => {
+                    issued.insert(*grant);
+                }
+                Kind::Enter | Kind::Poll if issued.contains(grant) => {
+                    let key = lock_name(grant.key);
+                    let what = format!("{key}: {grant} was polled after its ticket, at {at:?}");
+                    self.violations.push(what);
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// Each ticket has one adopter.
+    pub(super) fn check_tickets(&mut self, events: &[adoptions::Event], promises: Promises) {
+        let fates = adoptions::fates(events);
+        self.adoptions = fates.iter().map(|it| it.adopters.len()).sum();
+        let wrong = fates.iter().flat_map(|it| it.wrong(promises));
+        self.violations.extend(wrong);
     }
 
     /// In the order of first polls, whoever holds a lock alone has a larger fence than all before, and whoever shares it

@@ -6,7 +6,7 @@ use redis::Value;
 use tokio::time::{sleep, timeout};
 
 use super::{
-    Library, PROCESSES, Profile, Servers, Setting,
+    HANDED_KEY, KEYS, Library, PROCESSES, Profile, Servers, Setting, adoptions,
     check::{Promises, Served},
     history::{Event, History, Kind, monotonic},
     lock_name,
@@ -150,6 +150,11 @@ impl Crew {
         self.directory.path()
     }
 
+    /// What became of tickets.
+    pub(super) fn tickets(&self) -> Vec<adoptions::Event> {
+        adoptions::read(self.directory()).expect("the histories can be read")
+    }
+
     /// Takes a lock from its holders.
     pub(super) async fn force(&self, lock: &str) {
         let site = self.store.site().expect("servers of Redis");
@@ -204,6 +209,9 @@ impl Crew {
             // Leases that were given before the clock stepped back end late.
             site.set_clock(*ahead + HOUR);
         }
+        if self.servers == Servers::ZooKeeper {
+            self.take_turns().await;
+        }
         let end = monotonic() + TIME_LIMIT;
         loop {
             let left = self.store.fleet().left_behind().await;
@@ -214,6 +222,19 @@ impl Crew {
             }
             sleep(TIME_LIMIT / 100).await;
         }
+    }
+
+    /// Takes each lock that was handed on: an expired ticket stays until somebody asks for its lock.
+    async fn take_turns(&mut self) {
+        let locks = connect(&*self.url).await;
+        for name in (HANDED_KEY..KEYS).map(lock_name) {
+            let turn = locks.lock(&*name).wait(TIME_LIMIT).acquire().await;
+            if let Err(error) = turn {
+                self.violations
+                    .push(format!("{name} stays closed: {error}"));
+            }
+        }
+        locks.shutdown().await;
     }
 
     /// The fences whose writes to the register of a key were taken, in that order.

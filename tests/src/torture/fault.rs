@@ -37,6 +37,7 @@ impl Profile {
             Self::ClockForward => clock::jump(crew).await,
             Self::Messages => messages::strike(crew).await,
             Self::Limits => limits::strike(crew).await,
+            Self::Tickets => tickets(crew).await,
         }
     }
 }
@@ -108,6 +109,16 @@ async fn connections(crew: &mut Crew) -> &'static str {
             sleep(pause).await;
             "server paused"
         }
+    }
+}
+
+/// Whatever may happen to a lock that is handed on.
+async fn tickets(crew: &mut Crew) -> &'static str {
+    match fastrand::u8(..8) {
+        0 | 1 => clients(crew).await,
+        2 => server(crew).await,
+        3 if Profile::Network.suits(crew.servers) => network(crew).await,
+        _ => messages::strike(crew).await,
     }
 }
 

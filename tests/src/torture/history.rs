@@ -32,6 +32,8 @@ pub(super) enum Kind {
     Late,
     /// The body ended by itself.
     Done,
+    /// A ticket has taken the place of the guard.
+    Issued,
     /// The caller learnt that the lock was lost.
     Lost,
     /// The same, of a lease that was not to be longer.
@@ -42,12 +44,13 @@ pub(super) enum Kind {
     Stale,
 }
 
-const KINDS: [(Kind, &str); 9] = [
+const KINDS: [(Kind, &str); 10] = [
     (Kind::Asked, "asked"),
     (Kind::Enter, "enter"),
     (Kind::Poll, "poll"),
     (Kind::Late, "late"),
     (Kind::Done, "done"),
+    (Kind::Issued, "issued"),
     (Kind::Lost, "lost"),
     (Kind::Expired, "expired"),
     (Kind::Accepted, "accepted"),

@@ -12,9 +12,10 @@ use tokio::{
 
 use super::{
     HOT, HOT_KEY, LONG, PERMITS, PERMITS_KEY, Profile, READERS_KEY, SHARED, SHORT, Servers,
+    adoptions::Adoptions,
     body::{Bodies, linger, noted},
     history::{Grant, History, Kind, Mode, monotonic},
-    lock_name, transfers,
+    lock_name, tickets, transfers,
 };
 use crate::server::connect;
 
@@ -50,11 +51,12 @@ pub async fn run(
         cooldowns: profile.has_cooldowns(),
         register: connect(register).await,
         history: History::open(directory).expect("the history can be written"),
+        adoptions: Adoptions::open(directory).expect("the history can be written"),
     });
     let can = *worker.manager.capabilities();
     let mut tasks = JoinSet::new();
     let more = [(Bodies::Short, profile.more_tasks())];
-    for (bodies, count) in crowd(servers, &can).into_iter().chain(more) {
+    for (bodies, count) in crowd(profile, servers, &can).into_iter().chain(more) {
         for _ in 0..count {
             let worker = Arc::clone(&worker);
             tasks.spawn(async move {
@@ -72,13 +74,21 @@ pub async fn run(
             ));
         }
     }
+    if can.tickets {
+        // One that waits for tickets holds up whoever shares its connection.
+        let register = connect(register).await;
+        tasks.spawn(tickets::receive(worker, register));
+    }
     tasks.join_all().await;
 }
 
 /// Whose bodies are how long, and how many tasks have such bodies.
-fn crowd(servers: Servers, can: &Capabilities) -> [(Bodies, usize); 6] {
+fn crowd(profile: Profile, servers: Servers, can: &Capabilities) -> Vec<(Bodies, usize)> {
+    if profile == Profile::Tickets {
+        return vec![(Bodies::Handed, tickets::TASKS)];
+    }
     let if_it = |can: bool, count| if can { count } else { 0 };
-    [
+    vec![
         (Bodies::Long, LONG),
         (Bodies::Fixed, 1),
         (Bodies::Short, SHORT),
@@ -86,19 +96,21 @@ fn crowd(servers: Servers, can: &Capabilities) -> [(Bodies, usize); 6] {
         (Bodies::Permitted, if_it(can.permits, SHARED)),
         // Without quick hand-overs there is nothing to see.
         (Bodies::Hot, if_it(servers.hot(), HOT)),
+        (Bodies::Handed, if_it(can.tickets, 1)),
     ]
 }
 
-struct Worker {
-    manager: LockManager,
-    servers: Servers,
+pub(super) struct Worker {
+    pub(super) manager: LockManager,
+    pub(super) servers: Servers,
     cooldowns: bool,
-    register: MultiplexedConnection,
-    history: History,
+    pub(super) register: MultiplexedConnection,
+    pub(super) history: History,
+    pub(super) adoptions: Adoptions,
 }
 
 impl Worker {
-    async fn section(&self, bodies: Bodies) {
+    async fn section(self: &Arc<Self>, bodies: Bodies) {
         let turn = async |keys: &[usize], how: fn(LockRequest) -> LockRequest| {
             self.turn(keys, Mode::Alone, bodies, how).await;
         };
@@ -117,6 +129,7 @@ impl Worker {
                 self.shared(PERMITS_KEY, mode, bodies).await;
             }
             Bodies::Hot => self.want_the_same().await,
+            Bodies::Handed => self.hand_out().await,
         }
     }
 
@@ -207,7 +220,7 @@ impl Worker {
         }
     }
 
-    async fn body(&self, grants: &[Grant], bodies: Bodies) {
+    pub(super) async fn body(&self, grants: &[Grant], bodies: Bodies) {
         let (writes, pause) = bodies.length(self.servers);
         for _ in 0..writes {
             for grant in grants.iter().filter(|it| it.mode == Mode::Alone) {

@@ -77,6 +77,8 @@ fn redis() -> Vec<Message> {
         ("call of renew", lua::RENEW),
         ("call of many", lua::MANY),
         ("call of many", lua::MANY_DECLARED),
+        ("call of issue", lua::ISSUE),
+        ("call of adopt", lua::ADOPT),
     ]
     .map(script)
     .into();
@@ -165,12 +167,14 @@ fn etcd() -> Vec<Message> {
 
 /// Statements are prepared under the names of the functions that they call, behind which a zero stands.
 fn postgres() -> Vec<Message> {
-    let called: [(_, &[u8]); 5] = [
+    let called: [(_, &[u8]); 7] = [
         ("call of acquire", b"\0acquire\0"),
         ("call of ask", b"\0ask\0"),
         ("call of release", b"\0release\0"),
         ("call of renew", b"\0renew\0"),
         ("call of many", b"\0many\0"),
+        ("call of issue", b"\0issue\0"),
+        ("call of adopt", b"\0adopt\0"),
     ];
     let mut messages: Vec<_> = called.map(|(name, bytes)| said(false, name, bytes)).into();
     messages.push(said(false, "subscription", b"LISTEN "));

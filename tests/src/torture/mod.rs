@@ -1,5 +1,6 @@
 //! A long run under faults, and a checker of what happened in it: see `make torture`.
 
+mod adoptions;
 mod body;
 mod check;
 mod clock;
@@ -27,6 +28,7 @@ mod soak;
 mod stale;
 mod store;
 mod tested;
+mod tickets;
 mod transfers;
 mod trap;
 mod verdict;
@@ -71,8 +73,11 @@ const READERS_KEY: usize = LONG + SHORT;
 const PERMITS_KEY: usize = READERS_KEY + 1;
 /// The one that is handed over in chains.
 const HOT_KEY: usize = PERMITS_KEY + 1;
+/// The first of the locks that are handed on as tickets, and how many there are.
+const HANDED_KEY: usize = HOT_KEY + 1;
+const HANDED: usize = 16;
 /// How many locks there are.
-pub const KEYS: usize = HOT_KEY + 1;
+pub const KEYS: usize = HANDED_KEY + HANDED;
 /// The lease of every lock, where the store grants such short ones.
 pub const TTL: Duration = Duration::from_millis(600);
 
@@ -144,6 +149,7 @@ async fn stop(crew: &mut Crew, healed: &[Duration]) -> (Report, Chains) {
     let mut report = check::check(&events, healed, promises);
     report.check_closed(&events, &crew.closed);
     report.check_served(&events, &crew.served);
+    report.check_tickets(&crew.tickets(), promises);
     // A fence that was given twice does not tell whose a write is.
     for key in (0..KEYS).filter(|_| promises.fences) {
         let writes = crew.writes(key).await;

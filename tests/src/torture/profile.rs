@@ -41,6 +41,8 @@ pub enum Profile {
     Pooler,
     /// The disk of the server is full.
     FullDisk,
+    /// Processes, servers, ways and messages, while locks are handed on as tickets and nothing else.
+    Tickets,
 }
 
 /// What keeps a lock from being granted twice where a master has been replaced.
@@ -82,7 +84,7 @@ impl Protection {
 
 impl Profile {
     /// All of them, by the names that the command line knows.
-    pub const ALL: [(&str, Self); 20] = [
+    pub const ALL: [(&str, Self); 21] = [
         ("clients", Self::Clients),
         ("server", Self::Server),
         ("network", Self::Network),
@@ -106,6 +108,7 @@ impl Profile {
         ("limits", Self::Limits),
         ("pooler", Self::Pooler),
         ("full-disk", Self::FullDisk),
+        ("tickets", Self::Tickets),
     ];
 
     /// The one of this name.
@@ -132,6 +135,7 @@ impl Profile {
                 | Self::Limits
                 | Self::Pooler
                 | Self::FullDisk
+                | Self::Tickets
         )
     }
 
@@ -158,6 +162,7 @@ impl Profile {
             }
             Self::Limits => !matches!(servers, Servers::Setnx | Servers::Redlock),
             Self::ClockForward | Self::Pooler | Self::FullDisk => servers == Servers::Postgres,
+            Self::Tickets => !matches!(servers, Servers::Setnx | Servers::Redlock),
         }
     }
 
@@ -165,7 +170,7 @@ impl Profile {
     pub(super) fn needs_proxies(self) -> bool {
         matches!(
             self,
-            Self::CutOff(_) | Self::Stale | Self::Messages | Self::Limits
+            Self::CutOff(_) | Self::Stale | Self::Messages | Self::Limits | Self::Tickets
         )
     }
 
@@ -223,6 +228,20 @@ impl Profile {
         }
     }
 
+    /// How many tickets are adopted in a minute at the least.
+    pub(super) fn adoptions(self, servers: Servers) -> f64 {
+        if self == Self::Tickets {
+            self.grants(servers) / 5.0
+        } else {
+            0.0
+        }
+    }
+
+    /// Whether a server may forget that a ticket was adopted, or never have known the ticket.
+    fn forgets_tickets(self, servers: Servers) -> bool {
+        !servers.elects() && matches!(self, Self::Failover(_) | Self::CutOff(_) | Self::Stale)
+    }
+
     /// How many locks are lost by it in a minute at the least, if it shows anything.
     pub(super) fn losses(self, servers: Servers) -> f64 {
         match self {
@@ -234,7 +253,8 @@ impl Profile {
             | Self::Messages
             | Self::Limits
             | Self::Pooler
-            | Self::FullDisk => 0.0,
+            | Self::FullDisk
+            | Self::Tickets => 0.0,
             Self::CutOff(_) => 1.0,
             _ if servers.elects() => 1.0,
             // Most bodies end before they hear of it; of a minority only those hear who were stopped.
@@ -259,6 +279,9 @@ impl Profile {
             exclusive: kept,
             fences: kept && servers.fences(),
             margin: servers.margin(),
+            tickets: !self.forgets_tickets(servers),
+            // The clocks of those that elect a leader are not compared.
+            expiry: !servers.elects() && self != Self::Clock,
         }
     }
 

@@ -32,6 +32,8 @@ pub struct Tally {
     pub date: String,
     /// How many grants were checked.
     pub grants: usize,
+    /// How many tickets were adopted.
+    pub adoptions: usize,
     /// How many holders had a poll beside another holder's.
     pub overlaps: usize,
     /// How many more had one beside a poll that was longer than any may be.
@@ -77,11 +79,13 @@ impl Soak {
         Ok(soak)
     }
 
-    /// The profile of the next round: the one with the fewest grants, until all have their share.
+    /// The profile of the next round: the one that has counted the fewest, until all have their share.
     pub fn due(&self) -> Option<Profile> {
-        let lacking = self.profiles.iter().map(|it| (self.grants(*it), *it));
-        let lacking = lacking.filter(|(grants, _)| *grants < self.share);
-        lacking.min_by_key(|(grants, _)| *grants).map(|(_, it)| it)
+        let lacking = self.profiles.iter().map(|it| (self.counted(*it), *it));
+        let lacking = lacking.filter(|(counted, _)| *counted < self.share);
+        lacking
+            .min_by_key(|(counted, _)| *counted)
+            .map(|(_, it)| it)
     }
 
     /// Notes a round of this day, and describes what was found in it.
@@ -92,9 +96,10 @@ impl Soak {
     pub fn note(&mut self, profile: Profile, outcome: &Outcome, date: &str) -> io::Result<()> {
         let (commit, report) = (&self.commit, &outcome.report);
         let mut lines = format!(
-            "{commit} {} {date} {} {} {} {} {} {} {}\n",
+            "{commit} {} {date} {} {} {} {} {} {} {} {}\n",
             profile.name(),
             report.grants,
+            report.adoptions,
             report.overlaps,
             report.overlong,
             report.fences,
@@ -123,9 +128,13 @@ impl Soak {
         profiles.filter_map(|it| Some((*it, self.tallies.get(it.name())?)))
     }
 
-    fn grants(&self, profile: Profile) -> usize {
+    /// What counts towards the share of a profile.
+    fn counted(&self, profile: Profile) -> usize {
         let tally = self.tallies.get(profile.name());
-        tally.map_or(0, |it| it.grants)
+        tally.map_or(0, |it| match profile {
+            Profile::Tickets => it.adoptions,
+            _ => it.grants,
+        })
     }
 
     /// Adds a line of the file, unless it is of another commit, or describes something.
@@ -135,7 +144,7 @@ impl Soak {
             return;
         };
         let numbers: Vec<usize> = numbers.iter().filter_map(|it| it.parse().ok()).collect();
-        let numbers = <[usize; 7]>::try_from(numbers);
+        let numbers = <[usize; 8]>::try_from(numbers);
         let (Some(profile), Ok(numbers)) = (Profile::named(profile), numbers) else {
             return;
         };
@@ -149,9 +158,10 @@ impl Soak {
 
 impl Tally {
     /// Adds a round of this day, whose numbers are in the order of the fields.
-    fn add(&mut self, date: &str, round: [usize; 7]) {
+    fn add(&mut self, date: &str, round: [usize; 8]) {
         let [
             grants,
+            adoptions,
             overlaps,
             overlong,
             fences,
@@ -162,6 +172,7 @@ impl Tally {
         let recovery = Duration::from_millis(u64::try_from(recovery).unwrap_or(u64::MAX));
         date.clone_into(&mut self.date);
         self.grants += grants;
+        self.adoptions += adoptions;
         self.overlaps += overlaps;
         self.overlong += overlong;
         self.fences += fences;
@@ -213,7 +224,7 @@ mod tests {
     fn an_interrupted_soak_goes_on() {
         let folder = tempfile::tempdir().expect("a folder");
         let mut soak = open(folder.path(), "a", 100);
-        let found = outcome(60, &["a clients 1 2 3 4 5 6 7 8", "two holders"]);
+        let found = outcome(60, &["a clients 1 2 3 4 5 6 7 8 9", "two holders"]);
         let (first, second) = (soak.note(PROFILES[0], &found, DATE), soak.due());
         first.expect("a file");
         drop(soak);

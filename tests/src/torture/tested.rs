@@ -35,6 +35,7 @@ impl Row<'_> {
             tally.date.clone(),
             format!("`{commit}`"),
             tally.grants.to_string(),
+            tally.adoptions.to_string(),
             unless(promises.exclusive, tally.overlaps),
             tally.overlong.to_string(),
             unless(promises.fences, tally.fences),
@@ -106,6 +107,7 @@ mod tests {
         let tally = Tally {
             date: "2026-11-23".to_owned(),
             grants: 70,
+            adoptions: 6,
             overlaps: 3,
             recovery: Duration::from_millis(20),
             findings: 2,
@@ -123,10 +125,10 @@ mod tests {
             row(Servers::Redis, Profile::Network),
         ];
         let expected = "# Tested\n\n| store | profile | … |\n|---|---|---|\n| redis | clients | old |\n\
-            | redis | network | 2026-11-23 | `a` | 70 | 3 | 0 | 0 | 0 | 20 ms | 2 |\n\
-            | redis | keys | 2026-11-23 | `a` | 70 | 3 (not promised) | 0 | 0 | 0 | 20 ms | 2 |\n\
+            | redis | network | 2026-11-23 | `a` | 70 | 6 | 3 | 0 | 0 | 0 | 20 ms | 2 |\n\
+            | redis | keys | 2026-11-23 | `a` | 70 | 6 | 3 (not promised) | 0 | 0 | 0 | 20 ms | 2 |\n\
             | etcd | clients | old |\n\
-            | postgres | pooler | 2026-11-23 | `a` | 70 | 3 | 0 | 0 | 0 | 20 ms | 2 |\n";
+            | postgres | pooler | 2026-11-23 | `a` | 70 | 6 | 3 | 0 | 0 | 0 | 20 ms | 2 |\n";
         assert_eq!(with_rows(BEFORE, &rows), expected);
         let with_text = |table: &str| format!("{table}\nText.\n");
         assert_eq!(with_rows(&with_text(BEFORE), &rows), with_text(expected));

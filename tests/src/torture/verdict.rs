@@ -39,6 +39,11 @@ impl Outcome {
             ("grants", self.report.grants, profile.grants(servers)),
             ("losses", self.report.losses, profile.losses(servers)),
             (
+                "adoptions",
+                self.report.adoptions,
+                profile.adoptions(servers),
+            ),
+            (
                 "hand-overs in chains",
                 self.chains.entered,
                 profile.hand_overs(servers),

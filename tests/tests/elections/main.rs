@@ -3,6 +3,7 @@
 //! Section: guarantees.md#elections
 #![allow(clippy::unwrap_used, reason = "a panic fails the test")]
 
+mod changes;
 mod observers;
 mod on_redis_servers;
 mod under_faults;

@@ -6,6 +6,7 @@
 mod in_the_attribute;
 mod on_etcd_under_faults;
 mod on_postgres_under_faults;
+mod on_redis_servers;
 mod on_redis_under_faults;
 mod on_zookeeper_under_faults;
 mod scripts;

@@ -4,9 +4,18 @@ use std::time::Duration;
 
 use lock_runtime::LockError;
 use tests::connect;
+use tokio::select;
 
-/// Publishes `data` when it leads.
-pub(crate) async fn candidate(url: &str, election: &str, data: &str, ttl: &str) {
+use crate::Orders;
+
+/// Publishes `data` when it leads, and resigns at the order `resign FENCE`.
+pub(crate) async fn candidate(
+    mut orders: Orders,
+    url: &str,
+    election: &str,
+    data: &str,
+    ttl: &str,
+) {
     let locks = connect(url).await;
     let ttl = Duration::from_millis(ttl.parse().expect("milliseconds"));
     println!("connected");
@@ -15,8 +24,17 @@ pub(crate) async fn candidate(url: &str, election: &str, data: &str, ttl: &str) 
         match candidate.campaign().await {
             Ok(leadership) => {
                 println!("{data} granted {}", leadership.fencing_token());
-                leadership.lost().await;
-                println!("{data} lost");
+                let resign = format!("resign {}", leadership.fencing_token());
+                let ordered = async { while orders.recv().await != Some(resign.clone()) {} };
+                let lost = select! {
+                    () = leadership.lost() => true,
+                    () = ordered => false,
+                };
+                if lost {
+                    println!("{data} lost");
+                } else {
+                    leadership.resign();
+                }
             }
             // Its server is out of reach for a while.
             Err(LockError::Unavailable { .. }) => {}

@@ -19,7 +19,6 @@ type Begun = HashMap<String, JoinHandle<Option<LockGuard>>>;
 /// - `crowd COUNT KEY [apart]`: the same so many times at once; `apart` with a ttl of its own for each, so that none of
 ///   them is granted the lock together with another one
 /// - `turns COUNT KEY MS`: so many at once, each of which holds the lock for that long; says `granted FENCE` for each
-/// - `yield NAME KEY`: as `acquire`, waiting for ever; says `NAME was asked` when it is so, and releases
 /// - `nest NAME OUTER INNER`: takes one lock, says `NAME is in the body`, and with the order `inwards` takes the other one
 ///   there; says `NAME has both`
 /// - `drop NAME`: gives up waiting; says `NAME dropped`
@@ -68,19 +67,6 @@ pub(crate) async fn locker(mut orders: Orders, url: &str) {
                         tokio::time::sleep(time).await;
                     }));
                 }
-            }
-            ["yield", name, key] => {
-                let name = (*name).to_owned();
-                let request = locks.lock(*key).ttl(LEASE).wait_forever();
-                tokio::spawn(async move {
-                    let guard = acquire(name.clone(), request.acquire()).await;
-                    let guard = guard.expect("granted");
-                    let body = guard.hold(lock_runtime::asked());
-                    body.await.expect("nothing stops it");
-                    println!("{name} was asked");
-                    let held = guard.release_confirmed().await.expect("an answer");
-                    println!("{name} released {held}");
-                });
             }
             ["nest", name, outer, inner] => {
                 let (name, mut go) = ((*name).to_owned(), inwards.subscribe());

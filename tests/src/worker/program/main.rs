@@ -7,6 +7,7 @@ mod holds;
 mod load;
 mod locker;
 mod paused_process;
+mod service;
 mod transfers;
 
 use std::{env, io, process, thread};
@@ -27,7 +28,7 @@ async fn main() {
             paused_process::paused_process(orders, url, key, ttl).await;
         }
         ["candidate", url, election, data, ttl] => {
-            candidate::candidate(url, election, data, ttl).await;
+            candidate::candidate(orders, url, election, data, ttl).await;
         }
         ["locker", url] => locker::locker(orders, url).await,
         ["holder", url, kind, key, ttl] => holder::holder(orders, url, kind, key, ttl).await,
@@ -43,6 +44,9 @@ async fn main() {
         ["holds", url, tasks, keys] => {
             let numbers = [tasks, keys].map(|it| it.parse().expect("a number"));
             holds::holds(orders, url, numbers).await;
+        }
+        ["service", url, shards] => {
+            service::service(orders, url, shards.parse().expect("a number")).await;
         }
         ["transfers", url, server, schema, accounts] => {
             let accounts = accounts.parse().expect("a number");
