@@ -205,6 +205,11 @@ impl Peer {
         self.ours(lua::ISSUE, number, &args).await
     }
 
+    /// Whether the lock was this token's, which holds it as a reader from now on.
+    pub async fn downgrade(&mut self, number: u32) -> bool {
+        self.ours(lua::DOWNGRADE, number, &[token(number)]).await
+    }
+
     /// The fence of this token, if it could adopt that ticket.
     pub async fn adopt(&mut self, number: u32, ticket: u32, ttl: u32) -> Option<u64> {
         let ticket = format!("={}", token(ticket));

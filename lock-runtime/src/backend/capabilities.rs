@@ -16,6 +16,8 @@ pub struct Capabilities {
     pub store: &'static str,
     /// Readers share a lock.
     pub read: bool,
+    /// A writer can go on as a reader: [`LockGuard::downgrade`](crate::LockGuard::downgrade).
+    pub downgrade: bool,
     /// A lock can be shared by a number of holders with a permit each.
     pub permits: bool,
     /// Several keys are taken all or none.
@@ -51,6 +53,19 @@ impl Capabilities {
         )
     }
 
+    /// The error of a store where a writer cannot go on as a reader.
+    pub(crate) fn lacks_downgrade(&self) -> LockError {
+        let why = if self.read {
+            "release the lock and take it as a reader"
+        } else {
+            "it has no readers"
+        };
+        LockError::invalid(
+            "downgrade",
+            format_args!("the store `{}` does not support it: {why}", self.store),
+        )
+    }
+
     /// The error of a store that keeps no history.
     pub(crate) fn lacks_history(&self) -> LockError {
         LockError::invalid(
@@ -68,6 +83,7 @@ impl Capabilities {
         Self {
             store,
             read: true,
+            downgrade: true,
             permits: true,
             several_keys: true,
             min_hold: true,
@@ -89,6 +105,7 @@ impl Capabilities {
         Self {
             store,
             read: false,
+            downgrade: false,
             permits: false,
             several_keys: false,
             min_hold: false,

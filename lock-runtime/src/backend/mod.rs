@@ -102,6 +102,9 @@ pub(crate) enum Request {
     Abandon(LeaseId),
     /// Extend the lease to its full ttl.
     Renew(LeaseId),
+    /// Let a writer go on as a reader, if the lock is still ours, and let in the readers who are
+    /// next. Answered with [`Outcome::Downgraded`], or as a renewal that finds it lost.
+    Downgrade(LeaseId),
     /// Release the lock, if it is still ours; it cools down if its terms say so. Answered
     /// with [`Outcome::Released`].
     Release(LeaseId),
@@ -166,6 +169,11 @@ pub(crate) enum Outcome {
     },
     /// A renewal found that this holder does not have the lock.
     NotHeld { id: LeaseId },
+    /// The store knows that this holder is a reader, or never will.
+    Downgraded {
+        id: LeaseId,
+        result: Result<(), Cause>,
+    },
     /// Somebody would like to have the lock. May come more than once.
     Wanted { id: LeaseId },
     /// It is not known whether the renewal succeeded.

@@ -158,6 +158,11 @@ impl Server {
                 ticket,
                 time,
             } => Reply::Ours(self.lock(now, bearer).issue(now, bearer, *ticket, *time)),
+            Call::Downgrade(bearer) => {
+                let ours = self.lock(now, bearer).downgrade(bearer.token);
+                self.dispatch(now, &bearer.terms.key);
+                Reply::Ours(ours)
+            }
             Call::Leave(bearer) => {
                 let lock = self.lock(now, bearer);
                 lock.queue.retain(|_, it| it.token != bearer.token);
@@ -436,6 +441,16 @@ impl Lock {
 
     fn extend(&mut self, now: Moment, bearer: &Bearer) -> bool {
         self.ends_after(now, bearer, bearer.terms.ttl)
+    }
+
+    /// Its holder goes on as a reader.
+    fn downgrade(&mut self, token: Token) -> bool {
+        let mut holders = self.holders.iter_mut();
+        let holder = holders.find(|it| it.token == Some(token));
+        holder.is_some_and(|it| {
+            it.kind = Kind::Read;
+            true
+        })
     }
 
     fn issue(&mut self, now: Moment, bearer: &Bearer, ticket: TicketId, time: Duration) -> bool {

@@ -101,6 +101,9 @@ pub struct Waiter {
 pub struct Status {
     /// The lock's name.
     pub key: LockKey,
+    /// The kind in which it is held; `None` while it is free or cools down. After a
+    /// [downgrade](crate::LockGuard::downgrade) it is that of readers.
+    pub kind: Option<Kind>,
     /// The holders: none, one, or those of a shared lock; and those in
     /// [cooldown](Holder::cooling_down).
     pub holders: Vec<Holder>,
@@ -118,6 +121,7 @@ impl Status {
     pub(crate) fn free(key: LockKey) -> Self {
         Self {
             key,
+            kind: None,
             holders: Vec::new(),
             waiting: 0,
             waiters: Vec::new(),

@@ -204,6 +204,20 @@ impl Store {
         false
     }
 
+    /// Lets a writer go on under the terms of a reader; `true` if it holds the lock.
+    pub(super) fn downgrade(&mut self, now: Moment, terms: &Arc<Terms>, client: &Client) -> bool {
+        let Some(slot) = self.slots.get_mut(&terms.key) else {
+            return false;
+        };
+        slot.sweep(now);
+        let Some(owner) = slot.holders.iter_mut().find(|it| it.is(client, terms.id)) else {
+            return false;
+        };
+        owner.terms = Arc::clone(terms);
+        self.dispatch(now, &terms.key);
+        true
+    }
+
     /// Lets a ticket take the place of a holder; `true` if it held the lock until now.
     pub(super) fn issue(
         &mut self,
@@ -290,6 +304,7 @@ impl Store {
         let mut status = Status::free(key.clone());
         if let Some(slot) = self.slots.get_mut(key) {
             slot.sweep(now);
+            status.kind = slot.kind();
             status.holders = slot.holders.iter().map(|it| it.report(now)).collect();
             status.waiting = slot.queue.len();
             let first = slot.queue.iter().take(MOST_WAITERS);
@@ -390,19 +405,22 @@ impl Slot {
     }
 
     fn summarize(&self, now: Moment, key: &LockKey) -> Summary {
-        let working = self
-            .holders
-            .iter()
-            .find(|it| it.state != State::CoolingDown);
         let named = self.holders.iter().take(MOST_HOLDERS);
         Summary {
             key: key.clone(),
-            kind: working.map(|it| it.terms.kind),
+            kind: self.kind(),
             holders: named.map(|it| it.report(now)).collect(),
             held_by: self.holders.len(),
             waiting: self.queue.len(),
             longest_wait: self.queue.front().map(|it| now.since(it.since)),
         }
+    }
+
+    /// The kind in which it is held, unless it is free or cools down.
+    fn kind(&self) -> Option<Kind> {
+        let mut holders = self.holders.iter();
+        let working = holders.find(|it| it.state != State::CoolingDown);
+        working.map(|it| it.terms.kind)
     }
 
     fn tell_waiters(&self, now: Moment) {

@@ -42,6 +42,7 @@ pub(super) struct Functions {
     pass: Arc<Statement>,
     issue: Arc<Statement>,
     adopt: Arc<Statement>,
+    downgrade: Arc<Statement>,
     many: Arc<Statement>,
     status: Arc<Statement>,
     list: Arc<Statement>,
@@ -126,6 +127,11 @@ impl Functions {
                 )
             } else {
                 function("adopt", &[Text, Uuid, Text, Text, Int4, Text, Int4, Bool])
+            },
+            downgrade: if noted {
+                value("downgrade_noted", &[Text, Uuid, Uuid, Int4, Int4])
+            } else {
+                value("downgrade", &[Text, Uuid, Uuid, Int4])
             },
             many: function(
                 "many",
@@ -273,6 +279,15 @@ impl Functions {
                     self.durable.into(),
                 ];
                 (&self.issue, args)
+            }
+            Call::Downgrade(bearer) => {
+                let args = vec![
+                    self.name(&bearer.terms.key).into(),
+                    bearer.token.into(),
+                    server.session.token().into(),
+                    self.longest.into(),
+                ];
+                (&self.downgrade, self.noted(args))
             }
             Call::Pass { bearer, fence } => {
                 let name = self.name(&bearer.terms.key);

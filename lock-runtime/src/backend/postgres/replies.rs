@@ -71,6 +71,9 @@ impl Replies {
                 let ours = truths(&[row]).into_iter().next();
                 ours.map(Reply::Ours).ok_or_else(mismatch)
             }
+            Call::Downgrade(_) => row.truth(0).map(Reply::Ours).ok_or_else(|| {
+                Trouble::not_now("a transaction that has asserted the fencing token is open")
+            }),
             _ => row.truth(0).map(Reply::Ours).ok_or_else(mismatch),
         }
     }

@@ -117,6 +117,7 @@ impl Target for Address {
             Layout::Setnx(_) => Capabilities {
                 store: "Redis with setnx",
                 read: false,
+                downgrade: false,
                 permits: false,
                 several_keys: true,
                 min_hold: false,
@@ -222,6 +223,8 @@ impl Target for Servers {
             permits: false,
             // Only as far as the clocks of the servers agree.
             fair: false,
+            // Where the writer only waits, it would have to wait as a reader.
+            downgrade: false,
             // A majority could have two halves of a ticket.
             tickets: false,
             // Each server has a queue of its own.

@@ -240,6 +240,7 @@ impl Backend for ZooKeeper {
             Request::Renew(id) => self.queue.renew(id),
             Request::Release(id) => self.queue.release(now, id),
             Request::Query(query) => self.begin(query),
+            Request::Downgrade(id) => self.queue.downgrade(id),
             Request::Issue { id, ticket, time } => self.queue.issue(id, ticket, time),
         }
     }

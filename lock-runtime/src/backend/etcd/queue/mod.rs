@@ -3,6 +3,7 @@
 mod adopting;
 mod batches;
 mod claim;
+mod downgrading;
 mod inspect;
 mod issuing;
 mod key_orders;

@@ -1,6 +1,6 @@
 //! How a claim goes on: what its stage asks for, and the way from its entry to the lock.
 
-use super::claim::{Stage, whole_seconds};
+use super::claim::{Downgrade, Stage, whole_seconds};
 use super::inspect::CALL_TIMEOUT;
 use super::{PAUSE, Queue, Recipient, SHORT, Step};
 use crate::backend::etcd::protocol::ahead::{Ahead, reads};
@@ -49,7 +49,7 @@ impl Queue {
             }
             Stage::Moving { cools_until, lease } => {
                 let name = format!("-{}", name::name(claim.token, terms));
-                let value = entry::value(cools_until.since(now), &name);
+                let value = claim.as_held(entry::value(cools_until.since(now), &name));
                 let call = Call::rewrite(claim.key.clone(), claim.created, value, lease);
                 (Step::Move, call)
             }
@@ -246,6 +246,7 @@ impl Queue {
         if claim.unwatched {
             return self.send(now, id, Step::Check, Call::get(key));
         }
+        let downgrades = claim.downgrade == Some(Downgrade::Asked);
         let announcement = claim.announces.then(|| {
             let name = name::name(claim.token, &claim.terms);
             let value = entry::value(claim.lasts(), &name);
@@ -255,7 +256,9 @@ impl Queue {
             let end = Vec::new();
             self.watch(id, Span { key, end }, seen + 1, true);
         }
-        if let Some(call) = announcement {
+        if downgrades {
+            self.go_on_downgrading(now, id);
+        } else if let Some(call) = announcement {
             self.send(now, id, Step::Announce, call);
         }
     }

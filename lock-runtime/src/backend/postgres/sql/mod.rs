@@ -1,7 +1,7 @@
 //! Schema and functions as one script: the one list of the files that it is joined from.
 
 /// The version of the schema that this build installs.
-pub(crate) const VERSION: i32 = 2;
+pub(crate) const VERSION: i32 = 3;
 
 /// The text with the variables `:"schema"`, `:'schema'` and `:'version'`, as `psql` writes them.
 const TEMPLATE: &str = concat!(
@@ -19,6 +19,7 @@ const TEMPLATE: &str = concat!(
     include_str!("release.sql"),
     include_str!("renew.sql"),
     include_str!("pass.sql"),
+    include_str!("downgrade.sql"),
     include_str!("tickets.sql"),
     include_str!("ask.sql"),
     include_str!("many.sql"),

@@ -17,6 +17,7 @@ use crate::types::error::Cause;
 use crate::types::fence::FencingToken;
 use crate::types::holder::{Status, Waiter};
 use crate::types::key::LockKey;
+use crate::types::kind::Kind;
 
 /// How long holders have to report about their locks. A stopped holder does not; of it
 /// only the entry on the server is known.
@@ -120,13 +121,20 @@ pub(super) fn read(key: LockKey, known: &Value) -> Option<(Status, Vec<Token>)> 
     let waiters = waiters.chunks_exact(3).map(read_waiter);
     status.waiters = waiters.collect::<Option<_>>()?;
     let mut tokens = Vec::new();
-    for facts in holders.chunks_exact(3) {
+    let holders = holders.chunks_exact(3);
+    let kind = match holders.remainder() {
+        [kind] => kind::parse(&text(kind)?),
+        // The setnx protocol has no other kind.
+        _ => Some(Kind::Exclusive),
+    };
+    for facts in holders {
         let holder = holder(facts)?;
         if !holder.cooling_down && holder.process.is_some() {
             tokens.extend(Token::parse(&holder.id));
         }
         status.holders.push(holder);
     }
+    status.kind = kind.filter(|_| status.is_held());
     Some((status, tokens))
 }
 

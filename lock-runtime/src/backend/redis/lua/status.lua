@@ -3,7 +3,7 @@
 --
 -- ARGV[1] 1 to read notes
 -- reply   {waiters, the queue, then for each holder: name, ms left of its lease, its note as in
---          noted.lua}; the queue has for each waiter: kind, name, us of its wait
+--          noted.lua, and then the kind in which the lock is held, if it is}; the queue has for each waiter: kind, name, us of its wait
 local function queue()
   local count, now, silent, queue = redis.call('ZCARD', QUEUE), time(), {}, {}
   local members = redis.call('ZRANGE', QUEUE, 0, MOST - 1, 'WITHSCORES')
@@ -30,7 +30,8 @@ local function add(name, left)
 end
 
 local owner = redis.call('GET', OWNER)
-if shared(owner) then
+local kind = shared(owner)
+if kind then
   local millis = math.ceil(now / 1000)
   local holders = redis.call('ZRANGE', HOLDERS, 0, -1, 'WITHSCORES')
   for i = 1, #holders, 2 do
@@ -41,4 +42,5 @@ if shared(owner) then
 elseif owner then
   add(owner, redis.call('PTTL', OWNER))
 end
+reply[#reply + 1] = kind or owner and 'x' or nil
 return reply

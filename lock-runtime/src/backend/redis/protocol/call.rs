@@ -26,6 +26,7 @@ impl Call {
             Self::Acquire { bearer, .. } if bearer.terms.adopts.is_some() => &scripts::ADOPT,
             Self::Acquire { .. } => &scripts::ACQUIRE,
             Self::Issue { .. } => &scripts::ISSUE,
+            Self::Downgrade(_) => &scripts::DOWNGRADE,
             Self::Ask(_) => &scripts::ASK,
             Self::Leave(_) | Self::Release { .. } | Self::Disown(_) => &scripts::RELEASE,
             // Redis need not know who of a chain holds the lock.
@@ -48,6 +49,7 @@ impl Call {
                 | Self::Ask(_)
                 | Self::Leave(_)
                 | Self::Release { .. }
+                | Self::Downgrade(_)
                 | Self::Disown(_)
                 | Self::Step(Inspect::ForceRelease(_))
         )
@@ -167,6 +169,11 @@ impl Call {
                 cmd.arg(&*bearer.name)
                     .arg(name::of_ticket(*ticket, &bearer.name))
                     .arg(millis(*time).max(1));
+                cmd
+            }
+            Self::Downgrade(bearer) => {
+                let mut cmd = script(&scripts::DOWNGRADE, &bearer.terms.key);
+                cmd.arg(&*bearer.name);
                 cmd
             }
             Self::Disown(grant) => {

@@ -40,6 +40,7 @@ impl Call {
                 | Self::Raise { bearer, .. }
                 | Self::Release { bearer, .. }
                 | Self::Issue { bearer, .. }
+                | Self::Downgrade(bearer)
                 | Self::Shorten { bearer, .. },
                 value,
             ) => ours(value, &bearer.name),

@@ -62,7 +62,7 @@ impl Coordinator {
             Request::Release(id) => self.release(now, id),
             Request::Renew(id) => self.renew(now, id),
             // The servers answer a query, and there are no tickets.
-            Request::Query(_) | Request::Issue { .. } => {}
+            Request::Query(_) | Request::Issue { .. } | Request::Downgrade(_) => {}
         }
     }
 
@@ -102,6 +102,8 @@ impl Coordinator {
             Outcome::Wanted { .. } => self.claims.report(outcome),
             Outcome::NotHeld { id } => self.not_held(now, server, id),
             Outcome::Released { id, result } => self.left(server, id, result),
+            // Nobody asks for that.
+            Outcome::Downgraded { .. } => {}
         }
     }
 

@@ -59,8 +59,18 @@ pub(super) struct Claim {
     pub(super) renewing: bool,
     /// How the lock stays closed when it has left.
     pub(super) closing: Option<Closing>,
+    /// How far it is a reader that was a writer, if it is.
+    pub(super) downgrade: Option<Downgrade>,
     /// The node from which a ticket was asked for that reached nobody.
     pub(super) former: Option<Entry>,
+}
+
+/// How far a writer has become a reader.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Downgrade {
+    /// Its node may be that of the writer or that of the reader.
+    Asked,
+    Done,
 }
 
 /// What keeps a lock closed after its release, and for how long.
@@ -120,6 +130,7 @@ impl Claim {
             since: now,
             renewing: false,
             closing: None,
+            downgrade: None,
             former: None,
         }
     }

@@ -54,7 +54,7 @@ fn is_plain(claim: &Claim) -> bool {
 
 /// Whether nothing of it stays in the queue when it has left.
 fn leaves_nothing(claim: &Claim) -> bool {
-    is_plain(claim) && claim.terms.min_hold.is_none()
+    is_plain(claim) && claim.terms.min_hold.is_none() && claim.downgrade.is_none()
 }
 
 impl Queue {
