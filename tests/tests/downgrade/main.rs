@@ -3,10 +3,10 @@
 //! Section: guarantees.md#from-writer-to-reader
 #![allow(clippy::unwrap_used, reason = "a panic fails the test")]
 
-mod on_etcd;
-mod on_postgres;
-mod on_redis;
-mod on_zookeeper;
+mod on_etcd_under_faults;
+mod on_postgres_under_faults;
+mod on_redis_under_faults;
+mod on_zookeeper_under_faults;
 mod scripts;
 mod under_faults;
 
@@ -153,7 +153,7 @@ async fn the_token_stays_and_later_ones_are_larger(store: Store) {
     let reader = downgrade(writer).await;
     assert_eq!(reader.fencing_token(), token);
     highest = token;
-    let newcomer = queued(&others, read(&others)).await;
+    let newcomer = read(&others).acquire();
     for waiter in [waiter, newcomer] {
         let other = within(TIME_LIMIT, waiter).await.unwrap();
         assert!(token < other.fencing_token());
