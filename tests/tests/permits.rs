@@ -20,7 +20,7 @@ on_every_store! {
     a_try_is_contended_while_all_are_taken [permits],
     they_are_served_in_order [permits fair],
     one_release_lets_one_in [permits fair],
-    another_number_is_refused_while_the_lock_is_held [permits],
+    another_number_applies_once_nobody_holds_under_the_former [permits fair],
     another_number_waits_behind_who_waits [permits fair],
     no_permits_are_refused [permits],
 }
@@ -112,24 +112,44 @@ async fn one_release_lets_one_in(store: Store) {
     assert!(poll_once(&mut rest[0]).await.is_pending(), "a fourth one");
 }
 
-async fn another_number_is_refused_while_the_lock_is_held(store: Store) {
+async fn another_number_applies_once_nobody_holds_under_the_former(store: Store) {
     let (locks, others) = (store.manager().await, store.manager().await);
-    let guard = permit(&locks, 2).await;
-    for wait in [Duration::ZERO, LONG] {
-        let request = others.lock("key").permits(3).wait(wait);
-        let error = within(TIME_LIMIT, request.acquire()).await.unwrap_err();
-        let text = error.to_string();
-        let LockError::InvalidOptions { setting, .. } = error else {
-            panic!("{error}");
-        };
-        assert_eq!(setting, "permits");
-        assert!(text.contains("held with permits = 2"), "{text}");
-        assert!(text.contains("3 were asked for"), "{text}");
+    let first = permit(&locks, 2).await;
+    let second = permit(&others, 2).await;
+    let at_once = others.lock("key").permits(3).wait(Duration::ZERO);
+    let error = within(TIME_LIMIT, at_once.acquire()).await.unwrap_err();
+    assert!(matches!(error, LockError::Contended { .. }), "{error}");
+    let three = || others.lock("key").permits(3).ttl(LONG).wait_forever();
+    let mut waiters = Vec::new();
+    for _ in 0..4 {
+        waiters.push(queued(&others, three()).await);
     }
-    // The one number goes on to count.
-    release(permit(&others, 2).await).await;
-    release(guard).await;
-    release(permit(&others, 3).await).await;
+    // The former number waits its turn, behind them.
+    let former = locks.lock("key").permits(2).ttl(LONG).wait_forever();
+    let mut former = queued(&locks, former).await;
+    release(first).await;
+    settled(&others).await;
+    for waiter in &mut waiters {
+        assert!(poll_once(waiter).await.is_pending(), "they mix");
+    }
+    release(second).await;
+    let mut last = waiters.pop().unwrap();
+    let mut holders = Vec::new();
+    for waiter in waiters {
+        holders.push(within(TIME_LIMIT, waiter).await.unwrap());
+    }
+    settled(&others).await;
+    assert!(poll_once(&mut last).await.is_pending(), "a fourth one");
+    assert!(poll_once(&mut former).await.is_pending(), "they mix");
+    release(holders.pop().unwrap()).await;
+    let last = within(TIME_LIMIT, last).await.unwrap();
+    for holder in holders {
+        release(holder).await;
+    }
+    settled(&others).await;
+    assert!(poll_once(&mut former).await.is_pending(), "they mix");
+    release(last).await;
+    release(within(TIME_LIMIT, former).await.unwrap()).await;
     take_turn(&locks, "key").await;
     assert_eq!(store.traces().await, [""; 0]);
 }

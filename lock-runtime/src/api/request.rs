@@ -178,9 +178,8 @@ impl LockRequest {
         self
     }
 
-    /// Shares the lock among up to this many holders. The number of the first holder counts until
-    /// the lock is free: meanwhile, requests with another number get
-    /// [`LockError::InvalidOptions`].
+    /// Shares the lock among up to this many holders. Another number is another kind of lock: it
+    /// waits in the queue until nobody holds the lock under the former one, and applies then.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")]

@@ -46,7 +46,6 @@ use crate::backend::setup::Setup;
 use crate::base::clock::Moment;
 use crate::types::error::{Cause, LockError};
 use crate::types::holder::Holder;
-use crate::types::kind::Kind;
 use crate::types::query::Query;
 use crate::types::terms::{LeaseId, Terms};
 use crate::types::ticket_id::TicketId;
@@ -144,13 +143,6 @@ pub(crate) enum Outcome {
         id: LeaseId,
         holder: Option<Box<Holder>>,
     },
-    /// The store cannot grant it as it was asked for.
-    Invalid {
-        id: LeaseId,
-        /// The argument that would have to change.
-        setting: &'static str,
-        why: String,
-    },
     /// The store cannot be asked at the moment; the backend keeps trying.
     Trouble {
         id: LeaseId,
@@ -186,27 +178,11 @@ pub(crate) enum Outcome {
 }
 
 impl Outcome {
-    /// The lock is held with `held` permits, and `asked` were asked for.
-    pub(crate) fn other_permits(id: LeaseId, asked: Kind, held: u32) -> Self {
-        let asked = match asked {
-            Kind::Permits(asked) => asked,
-            Kind::Exclusive | Kind::Read => 0,
-        };
-        Self::Invalid {
-            id,
-            setting: "permits",
-            why: format!(
-                "{asked} were asked for, but the lock is held with permits = {held}, which counts until nobody holds it"
-            ),
-        }
-    }
-
     /// The acquisition that ends with this outcome; none follows about it.
     pub(crate) fn ended(&self) -> Option<LeaseId> {
         match self {
             Self::NoTicket { id }
             | Self::Busy { id, .. }
-            | Self::Invalid { id, .. }
             | Self::Failed { id, .. }
             | Self::Released { id, .. } => Some(*id),
             _ => None,

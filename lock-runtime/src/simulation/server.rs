@@ -204,9 +204,6 @@ impl Server {
         }
         let mut stands = None;
         if !lock.queue.is_empty() || !lock.admits(terms.kind) {
-            if let Some(permits) = lock.differs(terms.kind) {
-                return Reply::Differs { permits };
-            }
             let is_full = position.is_none() && terms.is_full(lock.queue.len());
             if !terms.wait.is_try() && !is_full {
                 let position = position.unwrap_or_else(|| lock.next_position(now));
@@ -416,13 +413,6 @@ impl Lock {
     fn admits(&self, kind: Kind) -> bool {
         let first = self.holders.first();
         first.is_none_or(|it| it.kind == kind && kind.admits(self.holders.len()))
-    }
-
-    fn differs(&self, kind: Kind) -> Option<u32> {
-        match (kind, self.holders.first()?.kind) {
-            (Kind::Permits(ours), Kind::Permits(theirs)) if ours != theirs => Some(theirs),
-            _ => None,
-        }
     }
 
     fn hold(&mut self, now: Moment, client: usize, token: Token, kind: Kind, ttl: Duration) {

@@ -84,10 +84,6 @@ impl Store {
         let id = terms.id;
         let slot = self.slots.entry(terms.key.clone()).or_default();
         slot.sweep(now);
-        if let Some(permits) = slot.differs(terms.kind) {
-            let _ = client.send(Outcome::other_permits(id, terms.kind, permits));
-            return;
-        }
         slot.queue.push_back(waiter);
         self.dispatch(now, &terms.key);
         let Some(slot) = self.slots.get_mut(&terms.key) else {
@@ -436,17 +432,6 @@ impl Slot {
         match self.holders.first() {
             None => true,
             Some(owner) => owner.terms.kind == kind && kind.admits(self.holders.len()),
-        }
-    }
-
-    /// The number of permits with which the lock is held, if another one is asked for.
-    fn differs(&self, kind: Kind) -> Option<u32> {
-        let Kind::Permits(asked) = kind else {
-            return None;
-        };
-        match self.holders.first()?.terms.kind {
-            Kind::Permits(held) if held != asked => Some(held),
-            _ => None,
         }
     }
 }

@@ -86,9 +86,6 @@ impl<S: Step> Queue<S> {
                 self.retire(Outcome::Busy { id, holder });
             }
             Ok(Reply::NoTicket) => self.retire(Outcome::NoTicket { id }),
-            Ok(Reply::Differs { permits }) => {
-                self.retire(Outcome::other_permits(id, bearer.terms.kind, permits));
-            }
             Ok(_) => {
                 self.start_over(now, id);
                 self.claims.schedule(now.after(PAUSE), id);

@@ -204,10 +204,6 @@ impl Operations {
                 }
                 None => self.released(now, id, Ok(false)),
             },
-            Outcome::Invalid { id, setting, why } => match self.finish(id) {
-                Some(acquiring) => acquiring.refuse(now, LockError::invalid(setting, why)),
-                None => self.released(now, id, Ok(false)),
-            },
             Outcome::Renewed { id, since, ttl } => {
                 if let Some((lease, left)) = self.watchdog.renewed(id, now, since, ttl) {
                     events::renewed(&lease.terms, left);

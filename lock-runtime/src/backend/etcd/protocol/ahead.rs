@@ -152,17 +152,8 @@ impl Ahead {
     }
 
     /// The position of an entry of kind `mine` behind them.
-    pub(crate) fn position(self, mine: Kind, is_newcomer: bool) -> Position<Vec<u8>> {
-        match (self.front.first(), mine) {
-            (
-                Some(&Entry {
-                    kind: Kind::Permits(held),
-                    ..
-                }),
-                Kind::Permits(asked),
-            ) if is_newcomer && held != asked => Position::OtherPermits(held),
-            _ => Position::after(mine, self.decide),
-        }
+    pub(crate) fn position(self, mine: Kind) -> Position<Vec<u8>> {
+        Position::after(mine, self.decide)
     }
 }
 

@@ -161,16 +161,12 @@ impl Queue {
         let is_one = ahead.is_one();
         let is_newcomer = claim.holder.is_none();
         let others = ahead.front.waiters(usize::from(counted));
-        let (span, writes) = match ahead.position(mine, is_newcomer) {
+        let (span, writes) = match ahead.position(mine) {
             Position::Enter => {
                 // Others may have come before it has read, and seen it wait.
                 claim.announces = counted;
                 self.unwatch(id);
                 return self.enter(now, id);
-            }
-            Position::OtherPermits(held) => {
-                self.claims.report(Outcome::other_permits(id, mine, held));
-                return self.leave(now, id);
             }
             // It writes when it has entered, and when it begins to cool down.
             Position::Behind(key) => {

@@ -96,7 +96,7 @@ impl Coordinator {
                 self.obstructed(id, cause, false);
             }
             // No ticket is adopted here.
-            Outcome::Invalid { .. } | Outcome::NoTicket { .. } => self.give_up(outcome),
+            Outcome::NoTicket { .. } => self.give_up(outcome),
             Outcome::Renewed { id, since, ttl } => self.renewed(now, server, id, since, ttl),
             Outcome::RenewFailed { id, cause } => self.renew_failed(now, server, id, cause),
             Outcome::Wanted { .. } => self.claims.report(outcome),

@@ -23,8 +23,6 @@ pub(super) struct Claim {
     pub(super) stage: Stage,
     /// Its own in the queue.
     pub(super) node: Option<Entry>,
-    /// Whether it has looked at the queue from its position.
-    pub(super) looked: bool,
     /// Whether it has waited, and those behind may not know that it holds the lock.
     pub(super) waited: bool,
     /// The one of ours that came before it, and the node of that one if it is right
@@ -111,7 +109,6 @@ impl Claim {
             token,
             stage: Stage::Fresh,
             node: None,
-            looked: false,
             waited: false,
             before: None,
             ahead: None,
@@ -140,7 +137,6 @@ impl Claim {
         self.token = token;
         self.stage = Stage::Fresh;
         self.node = None;
-        self.looked = false;
         self.unanswered = false;
         self.before = None;
         self.ahead = None;
