@@ -17,22 +17,22 @@ macro_rules! on_every_store {
     ($($tests:tt)*) => {
         $crate::tests_of_store! {
             ($) on_memory, starts: async { Some($crate::Memory::new()) },
-            can: [read downgrade permits several_keys min_hold list force_release ask history fencing fair max_waiters tickets],
+            can: [read downgrade permits take several_keys min_hold list force_release ask history fencing fair max_waiters tickets],
             $($tests)*
         }
         $crate::tests_of_store! {
             ($) on_redis, starts: async { Some($crate::RedisServer::start().await) },
-            can: [read downgrade permits several_keys min_hold list force_release ask history fencing fair max_waiters tickets answers],
+            can: [read downgrade permits take several_keys min_hold list force_release ask history fencing fair max_waiters tickets answers],
             $($tests)*
         }
         $crate::tests_of_store! {
             ($) on_sentinel, starts: async { Some($crate::SharedSentinels::join().await) },
-            can: [read downgrade permits several_keys min_hold list force_release ask history fencing fair max_waiters tickets answers],
+            can: [read downgrade permits take several_keys min_hold list force_release ask history fencing fair max_waiters tickets answers],
             $($tests)*
         }
         $crate::tests_of_store! {
             ($) on_cluster, starts: async { Some($crate::SharedCluster::join().await) },
-            can: [read downgrade permits several_keys min_hold list force_release ask history fencing fair max_waiters tickets answers],
+            can: [read downgrade permits take several_keys min_hold list force_release ask history fencing fair max_waiters tickets answers],
             $($tests)*
         }
         $crate::tests_of_store! {

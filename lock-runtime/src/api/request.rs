@@ -195,6 +195,23 @@ impl LockRequest {
         self
     }
 
+    /// Takes so many of the [`permits`](Self::permits) at once, all or none: at least 1, at most as many as there
+    /// are, and fewer than 1000. Waiters behind one that waits for several wait, too, so that it gets its turn.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), lock_runtime::LockError> {
+    /// # let locks = lock_runtime::LockManager::connect("memory:").await?;
+    /// let large = locks.lock("encode").permits(4).take(3).acquire().await?;
+    /// let small = locks.lock("encode").permits(4).acquire().await?;
+    /// assert!(locks.lock("encode").permits(4).try_once().acquire().await.is_err());
+    /// # Ok(()) }
+    /// ```
+    pub fn take(mut self, permits: u32) -> Self {
+        self.settings.take = Some(permits);
+        self
+    }
+
     /// Joins the queue only if fewer than this many wait for the lock; at least 1. Otherwise the
     /// request gets [`LockError::Contended`] at once, whose [`retry_after`](LockError::retry_after)
     /// estimates the turn of a caller that comes back. The store decides.

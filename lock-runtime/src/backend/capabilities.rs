@@ -20,6 +20,8 @@ pub struct Capabilities {
     pub downgrade: bool,
     /// A lock can be shared by a number of holders with a permit each.
     pub permits: bool,
+    /// One holder can take several permits.
+    pub take: bool,
     /// Several keys are taken all or none.
     pub several_keys: bool,
     /// A lock can cool down after its release.
@@ -66,6 +68,17 @@ impl Capabilities {
         )
     }
 
+    /// The error of a store where each holder has one permit.
+    pub(crate) fn lacks_take(&self) -> LockError {
+        LockError::invalid(
+            "take",
+            format_args!(
+                "the store `{}` does not support it: each holder has one permit there",
+                self.store
+            ),
+        )
+    }
+
     /// The error of a store that keeps no history.
     pub(crate) fn lacks_history(&self) -> LockError {
         LockError::invalid(
@@ -85,6 +98,7 @@ impl Capabilities {
             read: true,
             downgrade: true,
             permits: true,
+            take: true,
             several_keys: true,
             min_hold: true,
             list: true,
@@ -107,6 +121,7 @@ impl Capabilities {
             read: false,
             downgrade: false,
             permits: false,
+            take: false,
             several_keys: false,
             min_hold: false,
             list: false,

@@ -59,6 +59,7 @@ impl Target for Blank {
             read: false,
             downgrade: false,
             permits: false,
+            take: false,
             several_keys: false,
             min_hold: false,
             list: false,

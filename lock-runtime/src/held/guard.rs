@@ -350,6 +350,10 @@ impl LockGuard {
             "make the ticket from that one",
             "make a ticket for each, from a guard of one key",
         )?;
+        if self.lease.terms.take > 1 {
+            let why = "the guard has several permits, and a ticket is for one";
+            return Err(LockError::invalid("ticket", why));
+        }
         issue(&self.lease, time).await
     }
 

@@ -61,6 +61,8 @@ pub struct Holder {
     /// cut off or gone, and the lock is free after `remaining` unless it is renewed. `None` if it
     /// was not asked: only a [`Status`] on Redis asks.
     pub answers: Option<bool>,
+    /// How many permits it has: more than 1 only if it [took](crate::LockRequest::take) several.
+    pub permits: u32,
     /// With Redlock, how many servers have confirmed that it holds the lock.
     pub servers: Option<usize>,
     /// What it publishes as a leader.
@@ -177,6 +179,7 @@ impl Holder {
             cooling_down: false,
             ticket: false,
             answers: None,
+            permits: 1,
             servers: None,
             data: None,
             crowd: Crowd::default(),
@@ -190,6 +193,7 @@ impl Holder {
             host: Some(THIS_PROCESS.host.as_str().into()),
             function: terms.function.map(Into::into),
             data: terms.data.as_deref().map(Into::into),
+            permits: terms.take,
             ..Self::unknown(terms.id.0.to_string(), Some(remaining))
         }
     }
@@ -231,6 +235,7 @@ impl fmt::Debug for Holder {
             .field("cooling_down", &self.cooling_down)
             .field("ticket", &self.ticket)
             .field("answers", &self.answers)
+            .field("permits", &self.permits)
             .field("servers", &self.servers)
             .finish()
     }

@@ -113,7 +113,7 @@ impl Store {
         while slot
             .queue
             .front()
-            .is_some_and(|it| slot.admits(it.terms.kind))
+            .is_some_and(|it| slot.admits(&it.terms))
         {
             let Some(Waiter {
                 client,
@@ -428,11 +428,13 @@ impl Slot {
         }
     }
 
-    fn admits(&self, kind: Kind) -> bool {
-        match self.holders.first() {
-            None => true,
-            Some(owner) => owner.terms.kind == kind && kind.admits(self.holders.len()),
-        }
+    fn admits(&self, terms: &Terms) -> bool {
+        let Some(owner) = self.holders.first() else {
+            return true;
+        };
+        let taken: usize = self.holders.iter().map(|it| it.terms.permits()).sum();
+        let beside = taken + (terms.permits() - 1);
+        owner.terms.kind == terms.kind && terms.kind.admits(beside)
     }
 }
 

@@ -119,6 +119,7 @@ impl Target for Address {
                 read: false,
                 downgrade: false,
                 permits: false,
+                take: false,
                 several_keys: true,
                 min_hold: false,
                 list: false,
@@ -221,6 +222,7 @@ impl Target for Servers {
         Capabilities {
             // A majority could let in more than there are permits.
             permits: false,
+            take: false,
             // Only as far as the clocks of the servers agree.
             fair: false,
             // Where the writer only waits, it would have to wait as a reader.

@@ -122,13 +122,19 @@ pub(super) fn read(key: LockKey, known: &Value) -> Option<(Status, Vec<Token>)> 
     status.waiters = waiters.collect::<Option<_>>()?;
     let mut tokens = Vec::new();
     let holders = holders.chunks_exact(3);
-    let kind = match holders.remainder() {
-        [kind] => kind::parse(&text(kind)?),
+    let (kind, taken) = match holders.remainder() {
+        [Value::Array(held)] => {
+            let (kind, taken) = held.split_first()?;
+            (kind::parse(&text(kind)?), taken)
+        }
         // The setnx protocol has no other kind.
-        _ => Some(Kind::Exclusive),
+        _ => (Some(Kind::Exclusive), &[][..]),
     };
-    for facts in holders {
-        let holder = holder(facts)?;
+    for (at, facts) in holders.enumerate() {
+        let mut holder = holder(facts)?;
+        if let Some(taken) = taken.get(at) {
+            holder.permits = u32::try_from(number(taken)?).unwrap_or(u32::MAX);
+        }
         if !holder.cooling_down && holder.process.is_some() {
             tokens.extend(Token::parse(&holder.id));
         }

@@ -14,7 +14,7 @@
 local name, ttl, channel, kind = ARGV[1], ARGV[2], ARGV[3], ARGV[4] or ''
 local more, alone = kind == 'x+', kind == 'x-'
 if kind == '' or more or alone then kind = 'x' end
-if kind ~= 'x' and kind ~= 'r' and not string.match(kind, '^p[1-9]%d*$') then
+if kind ~= 'x' and kind ~= 'r' and not string.match(taken_of(kind), '^p[1-9]%d*$') then
   return redis.error_reply('ERR the kind is x, r, or p and a number')
 end
 local owner = redis.call('GET', OWNER)

@@ -108,7 +108,7 @@ impl Call {
         cmd.arg(&*bearer.name)
             // None at all would be refused.
             .arg(millis(ttl).max(1))
-            .arg(Text(KindCode(bearer.terms.kind)));
+            .arg(Text(KindCode::of(&bearer.terms)));
         cmd
     }
 
@@ -195,7 +195,7 @@ impl Call {
                 let mut cmd = script(&scripts::RAISE, &terms.key);
                 cmd.arg(&*bearer.name)
                     .arg(millis(terms.ttl))
-                    .arg(Text(KindCode(terms.kind)))
+                    .arg(Text(KindCode::of(terms)))
                     .arg(fence);
                 cmd
             }
@@ -237,7 +237,7 @@ fn add_acquisition(
     let most = terms.max_waiters;
     let has_more = position.is_some() || most.is_some();
     if terms.kind != Kind::Exclusive || company != Company::Unsaid || has_more {
-        let (kind, mark) = (KindCode(terms.kind), mark(company));
+        let (kind, mark) = (KindCode::of(terms), mark(company));
         cmd.arg(Text(format_args!("{kind}{mark}")));
     }
     match (position, most) {
@@ -252,7 +252,7 @@ fn add_adoption(cmd: &mut Cmd, bearer: &Bearer) {
     let terms = &bearer.terms;
     cmd.arg(&*bearer.name)
         .arg(millis(terms.ttl))
-        .arg(Text(KindCode(terms.kind)));
+        .arg(Text(KindCode::of(terms)));
     if let Some(ticket) = terms.adopts {
         cmd.arg(Text(format_args!("{TICKET}{ticket}")));
     }
@@ -261,6 +261,6 @@ fn add_adoption(cmd: &mut Cmd, bearer: &Bearer) {
 /// The member that stands for a bearer in the queue.
 fn add_member(cmd: &mut Cmd, names: &KeyNames, bearer: &Bearer) {
     let (terms, channel) = (&*bearer.terms, &names.channel);
-    let (kind, ttl, name) = (KindCode(terms.kind), millis(terms.ttl), &bearer.name);
+    let (kind, ttl, name) = (KindCode::of(terms), millis(terms.ttl), &bearer.name);
     cmd.arg(Text(format_args!("{kind}:{ttl}:{channel}\n{name}")));
 }
