@@ -173,7 +173,7 @@ async fn what_cools_down_is_not_held() {
     let look: serde_json::Value = serde_json::from_str(&top.line().await).unwrap();
     assert_eq!(look["held"], 0, "{look}");
     let none = ran(&server, &["ls", "zzz*"]).await.stdout;
-    assert!(none.contains("(0 are held)"), "{none}");
+    assert!(none.contains("(none is held)"), "{none}");
     let list = ran(&server, &["ls"]).await.stdout;
     assert!(list.contains("cooldown"), "{list}");
     let _waiter = queued(&locks, locks.lock("cool").wait_forever()).await;

@@ -34,8 +34,8 @@ const WINDOW: u32 = 4 << 20;
 const PREFIX: usize = 5;
 /// A `WatchRequest` that creates a watch begins with the first field.
 const CREATE: u8 = 0x0a;
-/// A put that ends with `ignore_lease`: an entry is written again where it stands.
-const REWRITE: [u8; 2] = [0x30, 0x01];
+/// A put that ends with `ignore_lease`, and then what is done otherwise: an entry is written again where it stands.
+const REWRITE: &[u8] = &[0x30, 0x01, 0x1a];
 /// Created and cancelled at once, with the watch id -1.
 const REFUSED_WATCH: &[u8] = &[
     0, 0, 0, 0, 15, 0x10, 255, 255, 255, 255, 255, 255, 255, 255, 255, 1, 0x18, 1, 0x20, 1,
@@ -224,7 +224,7 @@ async fn serve(
     if lock(&faults.denied).contains(&path) {
         return refuse(&mut respond, 7, "etcdserver: permission denied");
     }
-    if path == TXN && message.ends_with(&REWRITE) {
+    if path == TXN && message.windows(REWRITE.len()).any(|it| it == REWRITE) {
         let refused = lock(&faults.rewrites).take();
         if let Some(status) = refused {
             return refuse(&mut respond, status, "etcdserver: not now");

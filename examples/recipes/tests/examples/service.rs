@@ -26,6 +26,8 @@ impl Service {
         let mut command = Command::new(program("axum_orders"));
         let command = command
             .env_remove("LOCK_URL")
+            // The log is read as text, whichever features of `tracing-subscriber` the workspace has.
+            .env("NO_COLOR", "1")
             .envs(url.map(|url| ("LOCK_URL", url)));
         let mut process = command
             .stdout(Stdio::piped())
