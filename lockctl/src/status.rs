@@ -83,7 +83,10 @@ fn kind(status: &Status) -> String {
         Some(Kind::Read) => " for reading".to_owned(),
         Some(Kind::Permits(most)) => {
             let taken: u64 = status.holders.iter().map(|it| u64::from(it.permits)).sum();
-            format!(", {taken} of {}", count(most.try_into().unwrap_or(usize::MAX), "permit"))
+            format!(
+                ", {taken} of {}",
+                count(most.try_into().unwrap_or(usize::MAX), "permit")
+            )
         }
         _ => String::new(),
     }

@@ -254,10 +254,10 @@ async fn several_are_freed_together(store: Store) {
     assert!(!fixed.is_held());
     assert_eq!(others.force_release("key").await.unwrap(), 1);
     within(TIME_LIMIT, next.lost()).await;
-    let renewed = several(&locks, 4).ttl(ttl).wait_forever().acquire();
+    let renewed = several(&locks, 4).ttl(TTL).wait_forever().acquire();
     let renewed = within(TIME_LIMIT, renewed).await.unwrap();
     let again = async {
-        tokio::time::sleep(3 * ttl).await;
+        tokio::time::sleep(TTL + TTL / 2).await;
         is_refused(&others, 1).await;
     };
     within(TIME_LIMIT, renewed.hold(again)).await.unwrap();
@@ -273,7 +273,10 @@ async fn several_cool_down_together(store: Store) {
     is_refused(&locks, 1).await;
     release(one).await;
     let status = others.status("key").await.unwrap();
-    assert!(status.is_cooling_down() && status.holders.len() == 1, "{status:?}");
+    assert!(
+        status.is_cooling_down() && status.holders.len() == 1,
+        "{status:?}"
+    );
 }
 
 async fn a_status_counts_the_permits(store: Store) {
@@ -308,7 +311,12 @@ async fn what_nobody_can_take_is_refused(store: Store) {
     };
     refused(several(&locks, 5), "take", "at most `permits`").await;
     refused(several(&locks, 0), "take", "at least 1").await;
-    refused(several(&locks, 1000).permits(2000), "take", "less than 1000").await;
+    refused(
+        several(&locks, 1000).permits(2000),
+        "take",
+        "less than 1000",
+    )
+    .await;
     refused(locks.lock("key").take(2), "take", "give `permits`").await;
     let guard = take_now(&locks, 2).await;
     let ticket = within(TIME_LIMIT, guard.into_ticket(LONG)).await;
@@ -325,7 +333,10 @@ async fn a_call_within_another_takes_no_more(store: Store) {
         assert!(inner(2).await.unwrap().is_held());
         assert!(inner(1).await.unwrap().is_held());
         let more = inner(3).await;
-        assert!(matches!(more, Err(LockError::AlreadyHeld { .. })), "{more:?}");
+        assert!(
+            matches!(more, Err(LockError::AlreadyHeld { .. })),
+            "{more:?}"
+        );
     };
     within(TIME_LIMIT, guard.hold(body)).await.unwrap();
     release(guard).await;

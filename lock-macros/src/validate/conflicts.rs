@@ -11,7 +11,13 @@ use crate::parse::values::{Count, Mode};
 /// Reports each contradiction at the later of its two arguments, unless one of them has been
 /// refused already.
 pub(crate) fn check(args: &Args, refused: &[&str], errors: &mut Errors) {
-    let conflicts = [mode(args), take(args), lease(args), holds(args), waiters(args)];
+    let conflicts = [
+        mode(args),
+        take(args),
+        lease(args),
+        holds(args),
+        waiters(args),
+    ];
     for (pair, message) in conflicts.into_iter().flatten().chain(ticket(args)) {
         let is_of_pair = |name: &&Ident| pair.iter().any(|one| **name == *one);
         let later = args.names.iter().rev().find(is_of_pair);

@@ -73,7 +73,10 @@ pub(crate) const fn check_take(take: Option<u32>, kind: Kind) -> Result<(), Faul
         (Some(0), _) => fault!("take", "must be at least 1"),
         (Some(MOST_TAKEN..), _) => fault!("take", "must be less than 1000"),
         (Some(take), Kind::Permits(most)) if take > most => {
-            fault!("take", "must be at most `permits`, or nobody could take them")
+            fault!(
+                "take",
+                "must be at most `permits`, or nobody could take them"
+            )
         }
         _ => Ok(()),
     }

@@ -37,7 +37,10 @@ pub(crate) enum Op {
         answer: Answer<bool>,
     },
     /// Lets a writer go on as a reader; the answer says whether the lock was still held.
-    Downgrade { id: LeaseId, answer: Answer<bool> },
+    Downgrade {
+        id: LeaseId,
+        answer: Answer<bool>,
+    },
     /// No poll runs any more under a lease that has ended.
     PollReturned(LeaseId),
     Query(Query),

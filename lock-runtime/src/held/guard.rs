@@ -306,7 +306,11 @@ impl LockGuard {
     /// # Ok(()) }
     /// ```
     pub async fn downgrade(self) -> Result<Self, LockError> {
-        self.stands_alone("downgrade", "downgrade that one", "take each with a guard of its own")?;
+        self.stands_alone(
+            "downgrade",
+            "downgrade that one",
+            "take each with a guard of its own",
+        )?;
         downgrade(&self.lease).await.map(Self::new)
     }
 

@@ -289,7 +289,11 @@ impl Client {
     pub(super) fn is_idle(&self) -> bool {
         let issuing = self.issuing.as_ref().is_some_and(|it| !it.is_idle());
         let downgrading = self.downgrading.as_ref().is_some_and(|it| !it.is_idle());
-        !issuing && !downgrading && self.guards.is_empty() && self.waiting.is_empty() && self.operations.is_idle()
+        !issuing
+            && !downgrading
+            && self.guards.is_empty()
+            && self.waiting.is_empty()
+            && self.operations.is_idle()
     }
 
     fn ask(&mut self, now: Moment) {

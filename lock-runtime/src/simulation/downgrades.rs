@@ -47,7 +47,9 @@ impl Downgrading {
             (self.rng.u8(..) < 40).then(|| now.after(Duration::from_millis(self.rng.u64(0..20))));
         let mut answer = Box::pin(guard.downgrade());
         // The first poll sends it.
-        let polled = answer.as_mut().poll(&mut Context::from_waker(Waker::noop()));
+        let polled = answer
+            .as_mut()
+            .poll(&mut Context::from_waker(Waker::noop()));
         assert!(polled.is_pending(), "the driver has not heard of it");
         self.asked.push(Asked { answer, gives_up });
     }
@@ -96,7 +98,9 @@ fn downgrades(store: Store) -> usize {
             panic!("seed {seed}: {fault} (LOCK_SEED={seed} shows what happened)");
         }
         let clients = world.clients.iter();
-        done += clients.filter_map(|it| Some(it.downgrading.as_ref()?.done)).sum::<usize>();
+        done += clients
+            .filter_map(|it| Some(it.downgrading.as_ref()?.done))
+            .sum::<usize>();
     }
     done
 }
@@ -104,7 +108,10 @@ fn downgrades(store: Store) -> usize {
 #[test]
 fn nobody_writes_beside_a_reader_that_was_a_writer() {
     let failing = [Safeguard::Replicas, Safeguard::Quarantine].map(Store::Failing);
-    for store in [Store::One, Store::Knowing, Store::Sharded].into_iter().chain(failing) {
+    for store in [Store::One, Store::Knowing, Store::Sharded]
+        .into_iter()
+        .chain(failing)
+    {
         let done = downgrades(store);
         println!("{store:?}: {done} writers went on as readers");
         assert!(done > 0);

@@ -2,10 +2,12 @@
 //!
 //! Section: guarantees.md#from-writer-to-reader
 
-use tests::{LONG, PostgresServer, SCHEMA, TIME_LIMIT, poll_once, queued, release, settled, take, within};
+use tests::{
+    LONG, PostgresServer, SCHEMA, TIME_LIMIT, poll_once, queued, release, settled, take, within,
+};
 
-use super::under_faults::{Scene, tests_under_faults};
 use super::read;
+use super::under_faults::{Scene, tests_under_faults};
 
 async fn scene() -> Option<Scene<PostgresServer>> {
     let server = PostgresServer::start("tests/downgrade").await?;

@@ -110,11 +110,7 @@ impl Store {
             return;
         };
         slot.sweep(now);
-        while slot
-            .queue
-            .front()
-            .is_some_and(|it| slot.admits(&it.terms))
-        {
+        while slot.queue.front().is_some_and(|it| slot.admits(&it.terms)) {
             let Some(Waiter {
                 client,
                 terms,

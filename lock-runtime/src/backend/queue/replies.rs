@@ -167,7 +167,8 @@ impl<S: Step> Queue<S> {
         let is_brief = bearer.terms.ttl < claim.bearer.terms.ttl;
         claim.may_be_cut |= is_brief && matches!(result, Err(Trouble::Unknown(_)));
         let id = claim.bearer.terms.id;
-        if bearer.terms.kind != claim.bearer.terms.kind && !matches!(result, Ok(Reply::Ours(true))) {
+        if bearer.terms.kind != claim.bearer.terms.kind && !matches!(result, Ok(Reply::Ours(true)))
+        {
             // Whether the writer holds the lock says nothing about the reader that it has become.
             return self.renew(now, id);
         }

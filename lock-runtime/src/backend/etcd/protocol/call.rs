@@ -149,10 +149,7 @@ impl Call {
     ) -> Self {
         Self::Txn(TxnRequest {
             compare: vec![compare(key.clone(), Expected::ModRevision(modified))],
-            success: vec![
-                put(key.clone(), value, lease),
-                put(ticket, named, lease),
-            ],
+            success: vec![put(key.clone(), value, lease), put(ticket, named, lease)],
             failure: vec![op(Request::Range(own(key)))],
         })
     }

@@ -29,8 +29,7 @@ impl Queue {
         };
         let name = name::name(claim.token, &claim.terms);
         let value = entry::value_of(claim.lasts(), now.since(granted), &name);
-        let call =
-            Call::rewrite_as_read(claim.key.clone(), claim.modified, claim.as_held(value));
+        let call = Call::rewrite_as_read(claim.key.clone(), claim.modified, claim.as_held(value));
         self.send(now, id, Step::Downgrade, call);
     }
 

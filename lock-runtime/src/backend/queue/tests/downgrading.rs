@@ -21,7 +21,13 @@ fn is_asked(peer: &mut Peer) -> Sent {
 fn is_done(peer: &mut Peer) {
     let outcome = peer.outcome();
     assert!(
-        matches!(outcome, Some(Outcome::Downgraded { id: ID, result: Ok(()) })),
+        matches!(
+            outcome,
+            Some(Outcome::Downgraded {
+                id: ID,
+                result: Ok(())
+            })
+        ),
         "{outcome:?}"
     );
 }
@@ -63,7 +69,10 @@ fn a_refusal_is_reported() {
     peer.fail(sent, forbidden());
     assert!(matches!(
         peer.outcome(),
-        Some(Outcome::Downgraded { id: ID, result: Err(_) })
+        Some(Outcome::Downgraded {
+            id: ID,
+            result: Err(_)
+        })
     ));
 }
 
@@ -92,7 +101,10 @@ fn a_renewal_of_the_writer_that_comes_late_loses_nothing() {
             matches!(&renewal.call, Call::Renew { bearer, .. } if bearer.terms.kind == Kind::Read)
         );
         peer.reply(renewal, Reply::Ours(true));
-        assert!(matches!(peer.outcome(), Some(Outcome::Renewed { id: ID, .. })));
+        assert!(matches!(
+            peer.outcome(),
+            Some(Outcome::Renewed { id: ID, .. })
+        ));
     }
 }
 
@@ -108,6 +120,9 @@ fn a_release_waits_for_no_answer() {
     peer.reply(release, Reply::Ours(true));
     assert!(matches!(
         peer.outcome(),
-        Some(Outcome::Released { id: ID, result: Ok(true) })
+        Some(Outcome::Released {
+            id: ID,
+            result: Ok(true)
+        })
     ));
 }

@@ -65,10 +65,7 @@ impl Queue {
             return;
         };
         let kinds: Vec<_> = queue.iter().map(|it| it.kind).collect();
-        match (
-            Position::of(&kinds, claim.terms.kind),
-            queue.first(),
-        ) {
+        match (Position::of(&kinds, claim.terms.kind), queue.first()) {
             (Position::Behind(_) | Position::Next, Some(_)) if claim.is_refused(waiters(queue)) => {
                 claim.crowd = crowd(queue, 0);
                 self.refuse(id, queue);

@@ -18,13 +18,24 @@ fn those_who_follow_a_reader_have_queued_again_before() {
     let mut crowd = Crowd::chained(3);
     match &downgrade(&mut crowd)[..] {
         [
-            Call::Acquire { bearer: second, position: Some(2), .. },
-            Call::Acquire { bearer: third, position: Some(3), .. },
+            Call::Acquire {
+                bearer: second,
+                position: Some(2),
+                ..
+            },
+            Call::Acquire {
+                bearer: third,
+                position: Some(3),
+                ..
+            },
             Call::Downgrade(first),
         ] => {
             assert_ne!(second.token, crowd.tokens[&2], "it was in the queue before");
             assert_ne!(third.token, crowd.tokens[&3]);
-            assert_eq!((first.token, first.terms.kind), (crowd.tokens[&1], Kind::Read));
+            assert_eq!(
+                (first.token, first.terms.kind),
+                (crowd.tokens[&1], Kind::Read)
+            );
         }
         other => panic!("{other:?}"),
     }
