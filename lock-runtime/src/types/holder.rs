@@ -46,7 +46,7 @@ pub struct Holder {
     pub since: Option<SystemTime>,
     /// Its fencing token, under the same conditions; in a cluster only if it answers. On ZooKeeper
     /// and etcd, it is the number of the holder's position in the queue, which is smaller than its
-    /// token if it has waited or adopted a ticket.
+    /// token if it has waited or adopted a ticket. On ZooKeeper, it is that of the downgrade after one.
     pub fencing_token: Option<FencingToken>,
     /// Whether [`since`](Self::since) may be earlier than the grant, by the time that the holder
     /// waited in the queue: on ZooKeeper, and on etcd if it had to wait or its revision is compacted.
