@@ -336,9 +336,10 @@ impl Functions {
         if is_limited || self.keep_history() {
             args.push(most.into());
         }
-        match is_limited {
-            true => (&self.acquire_unless_full, args),
-            false => (&self.acquire, self.noted(args)),
+        if is_limited {
+            (&self.acquire_unless_full, args)
+        } else {
+            (&self.acquire, self.noted(args))
         }
     }
 

@@ -172,14 +172,11 @@ impl Call {
                 cmd
             }
             Self::Downgrade(bearer) => {
-                let mut cmd = script(&scripts::DOWNGRADE, &bearer.terms.key);
-                cmd.arg(&*bearer.name);
-                cmd
+                about(script(&scripts::DOWNGRADE, &bearer.terms.key), &bearer.name)
             }
             Self::Disown(grant) => {
-                let mut cmd = names.call_on(&scripts::RELEASE, &grant.owner, by_text);
-                cmd.arg(&*grant.name);
-                cmd
+                let cmd = names.call_on(&scripts::RELEASE, &grant.owner, by_text);
+                about(cmd, &grant.name)
             }
             Self::Renew { bearer, note } => {
                 let mut cmd = renew(bearer, bearer.terms.ttl);
@@ -217,6 +214,12 @@ impl Call {
             }
         }
     }
+}
+
+/// A call about the acquisition of this name.
+fn about(mut cmd: Cmd, name: &str) -> Cmd {
+    cmd.arg(name);
+    cmd
 }
 
 /// What `acquire` takes; what says nothing at the end is left out.

@@ -5,6 +5,7 @@ use super::Queue;
 use super::claim::{Downgrade, Stage};
 use crate::backend::Outcome;
 use crate::backend::zookeeper::call::{Recipient, Step, cause};
+use crate::backend::zookeeper::protocol::entry::Entry;
 use crate::backend::zookeeper::protocol::op::{Mode, Op};
 use crate::backend::zookeeper::protocol::reply::{Reply, Stat, Trouble};
 use crate::types::error::Cause;
@@ -98,7 +99,7 @@ impl Queue {
         let Some(claim) = self.claims.get_mut(&id) else {
             return;
         };
-        claim.node = claim.node.map(|it| it.downgraded());
+        claim.node = claim.node.map(Entry::downgraded);
         claim.downgrade = Some(Downgrade::Done);
         if claim.unwanted {
             let closing = claim.closing;
