@@ -121,7 +121,7 @@ async fn writers_of_its_process_keep_their_places(store: Store) {
     let (locks, others) = (store.manager().await, store.manager().await);
     let first = take(&locks, "key", LONG).await;
     let second = queued(&locks, write(&locks)).await;
-    let third = queued(&locks, write(&locks)).await;
+    let mut third = queued(&locks, write(&locks)).await;
     let fourth = queued(&locks, write(&locks)).await;
     let mut behind = queued(&others, read(&others)).await;
     release(first).await;
@@ -129,6 +129,7 @@ async fn writers_of_its_process_keep_their_places(store: Store) {
     let fence = second.fencing_token();
     let reader = downgrade(second).await;
     waits(&others, &mut behind).await;
+    waits(&locks, &mut third).await;
     assert!(reader.is_held());
     release(reader).await;
     let third = within(TIME_LIMIT, third).await.unwrap();
@@ -228,10 +229,10 @@ async fn the_reader_is_a_holder_like_others(store: Store) {
         let again = locks.lock("key").read().acquire().await;
         assert!(matches!(again, Err(LockError::AlreadyHeld { .. })));
         // A reader does not do the work of a writer.
-        let writes = locks.lock("key").reentrant().acquire().await;
-        assert!(matches!(writes, Err(LockError::AlreadyHeld { .. })));
-        let reads = locks.lock("key").read().reentrant().acquire().await;
-        assert!(reads.unwrap().is_held());
+        let as_writer = locks.lock("key").reentrant().acquire().await;
+        assert!(matches!(as_writer, Err(LockError::AlreadyHeld { .. })));
+        let as_reader = locks.lock("key").read().reentrant().acquire().await;
+        assert!(as_reader.unwrap().is_held());
     };
     within(TIME_LIMIT, reader.hold(body)).await.unwrap();
     release(reader).await;
