@@ -104,7 +104,7 @@ lint: ## Checks format, lints, documents and the direction of imports
 	cargo clippy --workspace --all-targets --all-features -- -D warnings
 	cargo run -q -p tests --bin floors -- lock-macros/src 'errors.rs < parse < validate < expand | fallback.rs < lib.rs < snapshots.rs'
 	cargo run -q -p tests --bin floors -- lock-runtime/src 'base < types < telemetry < backend | held < driver < api | simulation | fuzzing.rs < lib.rs'
-	cargo run -q -p tests --bin floors -- lock-runtime/src/backend/queue 'protocol < chains | pace.rs < chains.rs | claim.rs | quarantine.rs | replicas.rs | reports.rs | waiters.rs < mod.rs < connection.rs | hand_over.rs | messages.rs | order.rs | replies.rs | requests.rs | stages.rs < tests.rs < tests'
+	cargo run -q -p tests --bin floors -- lock-runtime/src/backend/queue 'protocol < chains | pace.rs < chains.rs | claim.rs | quarantine.rs | replicas.rs | reports.rs | waiters.rs < mod.rs < connection.rs | downgrading.rs | hand_over.rs | messages.rs | order.rs | replies.rs | requests.rs | stages.rs < tests.rs < tests'
 	cargo run -q -p tests --bin floors -- lock-runtime/src/backend/redis 'lua < protocol < address.rs | findings.rs | opening.rs < sentinel < inspect | transport < connected.rs < mod.rs < queries.rs | cluster | redlock < target.rs | fuzzing.rs'
 	cargo run -q -p tests --bin floors -- lock-runtime/src/backend/postgres 'address.rs | protocol | sql | upkeep.rs < steps.rs | transport < batch.rs | findings.rs < functions.rs | replies.rs < connection.rs | inspect < mod.rs < queries.rs | target.rs | fuzzing.rs'
 	cargo run -q -p tests --bin floors -- lock-runtime/src/backend/etcd 'address.rs | protocol < queue < transport < findings.rs < diagnosis.rs | inspect.rs | fuzzing.rs < mod.rs'

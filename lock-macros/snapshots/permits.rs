@@ -1,7 +1,12 @@
 async fn print() -> io::Result<()> {
     let lock_key = ::lock_runtime::__private::key(::core::format_args!("printer"));
     let lock_request = ::lock_runtime::__private::acquire(
-        const { &::lock_runtime::__private::Site::new().template("printer").permits(4) },
+        const {
+            &::lock_runtime::__private::Site::new()
+                .template("printer")
+                .permits(4)
+                .take(2)
+        },
         {
             static LOCK_FUNCTION: ::lock_runtime::__private::Function = ::lock_runtime::__private::Function::new(
                 ::core::concat!(::core::module_path!(), "::print"),

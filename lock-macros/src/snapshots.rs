@@ -49,7 +49,7 @@ const CASES: &[(&str, &str, &str)] = &[
     ),
     (
         "permits",
-        r#"key = "printer", permits = 4"#,
+        r#"key = "printer", permits = 4, take = 2"#,
         "async fn print() -> io::Result<()> { Ok(()) }",
     ),
     (

@@ -260,7 +260,7 @@ pub use lock_macros::key;
 /// | argument | form | default |
 /// |---|---|---|
 /// | `key` | a string; expressions over the arguments in braces, with or without a format spec; or several strings in an array, `["acct:{from}", "acct:{to}"]`, taken all or none | required, unless there is a `ticket` |
-/// | `ticket` | an expression for a [`Ticket`], whose lock is adopted; not with `key`, `mode`, `permits`, `max_waiters`, `reentrant` | none |
+/// | `ticket` | an expression for a [`Ticket`], whose lock is adopted; not with `key`, `mode`, `permits`, `take`, `max_waiters`, `reentrant` | none |
 /// | `ttl` | `"1m 30s"`, units `h`, `m`, `s`, `ms`, or an expression of type `Duration` over the arguments; 100 ms to 24 h | [`LockConfig::ttl`] |
 /// | `wait` | the same, `"0s"` to try once, or `"forever"` | [`LockConfig::wait`] |
 /// | `renew` | `true`; `false`: a fixed lease, and the body is stopped at its end | `true` |
@@ -268,6 +268,7 @@ pub use lock_macros::key;
 /// | `max_hold` | `"10m"`, a duration as `ttl`: the lock is held for at most this long; then the body is stopped, or notified with `on_lost = "notify"`. In a reentrant call, it stops only the inner call | none |
 /// | `mode` | `"exclusive"`; `"read"`: readers share the lock; `"write"`: the same as `"exclusive"` | `"exclusive"` |
 /// | `permits` | `4`, or an expression of type `u32`: up to this many holders at once; not with a `mode` | one holder |
+/// | `take` | `2`, or an expression of type `u32`: how many of the `permits` the call takes | `1` |
 /// | `max_waiters` | `8`, or an expression of type `u32`: if so many wait already, [`LockError::Contended`] at once; not with `wait = "0s"` | the manager's, no limit |
 /// | `reentrant` | `true` or `false`: a call from the body that takes the same lock re-enters it, instead of failing with [`LockError::AlreadyHeld`] | `false` |
 /// | `release` | `"detached"`; `"confirmed"`: return after the server has confirmed the release | `"detached"` |

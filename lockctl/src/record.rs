@@ -22,6 +22,7 @@ pub(crate) struct Holder<'a> {
     cooling_down: bool,
     ticket: bool,
     answers: Option<bool>,
+    permits: u32,
 }
 
 impl<'a> From<&'a inspect::Holder> for Holder<'a> {
@@ -40,6 +41,7 @@ impl<'a> From<&'a inspect::Holder> for Holder<'a> {
             cooling_down: it.cooling_down,
             ticket: it.ticket,
             answers: it.answers,
+            permits: it.permits,
         }
     }
 }
@@ -91,6 +93,7 @@ pub(crate) struct Waiter<'a> {
 pub(crate) struct Status<'a> {
     key: &'a LockKey,
     state: &'static str,
+    kind: Option<Kind>,
     holders: Vec<Holder<'a>>,
     waiters: usize,
     queue: Vec<Waiter<'a>>,
@@ -102,6 +105,7 @@ impl<'a> From<&'a inspect::Status> for Status<'a> {
         Self {
             key: &it.key,
             state: state(it.is_held(), it.is_cooling_down()),
+            kind: it.kind,
             holders: it.holders.iter().map(Into::into).collect(),
             waiters: it.waiting,
             queue: queue

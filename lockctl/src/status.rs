@@ -2,7 +2,7 @@
 
 use std::time::SystemTime;
 
-use lock_runtime::inspect::{Holder, Status, Waiter};
+use lock_runtime::inspect::{Holder, Kind, Status, Waiter};
 
 use crate::cli::{StatusArgs, StoreArgs};
 use crate::duration::{clock, short};
@@ -40,7 +40,7 @@ fn show(status: &Status) -> std::io::Result<()> {
             1 => String::new(),
             holders => format!(" by {holders}"),
         };
-        format!("{YELLOW}held{YELLOW:#}{shared}")
+        format!("{YELLOW}held{YELLOW:#}{shared}{}", kind(status))
     } else if status.is_cooling_down() {
         format!("{YELLOW}cooldown{YELLOW:#}")
     } else {
@@ -75,6 +75,21 @@ fn show(status: &Status) -> std::io::Result<()> {
         }
     }
     Ok(())
+}
+
+/// How the holders share the lock, if they do.
+fn kind(status: &Status) -> String {
+    match status.kind {
+        Some(Kind::Read) => " for reading".to_owned(),
+        Some(Kind::Permits(most)) => {
+            let taken: u64 = status.holders.iter().map(|it| u64::from(it.permits)).sum();
+            format!(
+                ", {taken} of {}",
+                count(most.try_into().unwrap_or(usize::MAX), "permit")
+            )
+        }
+        _ => String::new(),
+    }
 }
 
 /// What the times of a holder that may have waited mean.

@@ -205,6 +205,11 @@ impl Peer {
         self.ours(lua::ISSUE, number, &args).await
     }
 
+    /// Whether the lock was this token's, which holds it as a reader from now on.
+    pub async fn downgrade(&mut self, number: u32) -> bool {
+        self.ours(lua::DOWNGRADE, number, &[token(number)]).await
+    }
+
     /// The fence of this token, if it could adopt that ticket.
     pub async fn adopt(&mut self, number: u32, ticket: u32, ttl: u32) -> Option<u64> {
         let ticket = format!("={}", token(ticket));
@@ -282,7 +287,8 @@ impl Peer {
         let answer = cmd.query_async(&mut self.connection).await;
         let (_, _, lock): (String, String, Vec<Value>) = answer.expect("runs");
         let text = |it: &Value| redis::from_redis_value_ref(it).expect("text");
-        let names = lock[6..].iter().step_by(3).map(text).collect();
+        let holders = lock[6..].chunks_exact(3);
+        let names = holders.map(|facts| text(&facts[0])).collect();
         (
             names,
             redis::from_redis_value_ref(&lock[2]).expect("a number"),

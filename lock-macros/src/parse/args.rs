@@ -23,6 +23,7 @@ const ARGUMENTS: &[(&str, &str)] = &[
     ("max_hold", "\"10m\""),
     ("mode", "\"read\""),
     ("permits", "4"),
+    ("take", "2"),
     ("max_waiters", "8"),
     ("reentrant", "true"),
     ("release", "\"confirmed\""),
@@ -48,6 +49,7 @@ pub(crate) struct Args {
     pub(crate) max_hold: Option<Length>,
     pub(crate) mode: Option<Mode>,
     pub(crate) permits: Option<Count>,
+    pub(crate) take: Option<Count>,
     pub(crate) max_waiters: Option<Count>,
     pub(crate) reentrant: Option<bool>,
     pub(crate) release: Option<Release>,
@@ -112,6 +114,7 @@ impl Args {
     pub(crate) fn counts(&self) -> impl Iterator<Item = (&'static str, &Count)> {
         let counts = [
             ("permits", &self.permits),
+            ("take", &self.take),
             ("max_waiters", &self.max_waiters),
         ];
         counts
@@ -154,6 +157,7 @@ impl Args {
             "max_hold" => self.max_hold = Some(length("max_hold", input)?),
             "mode" => self.mode = Some(values::mode(input)?),
             "permits" => self.permits = Some(values::count("permits", input)?),
+            "take" => self.take = Some(values::count("take", input)?),
             "max_waiters" => self.max_waiters = Some(values::count("max_waiters", input)?),
             "reentrant" => self.reentrant = Some(values::reentrant(input)?),
             "release" => self.release = Some(values::release(input)?),

@@ -11,7 +11,7 @@ pub(crate) enum Mode {
     Write,
 }
 
-/// How many may hold the lock or wait for it.
+/// How many may hold the lock or wait for it, or how many permits are taken.
 pub(crate) enum Count {
     Number(u32, Span),
     Expr(Expr),
@@ -34,6 +34,7 @@ pub(crate) enum OnLost {
 pub(crate) fn too_few(name: &str) -> String {
     let meaning = match name {
         "max_waiters" => "how many may wait for the lock, and nobody waits with `wait = \"0s\"`",
+        "take" => "how many of the `permits` a call takes",
         _ => "how many may hold the lock at once",
     };
     let example = example(name);
@@ -41,7 +42,11 @@ pub(crate) fn too_few(name: &str) -> String {
 }
 
 fn example(name: &str) -> u32 {
-    if name == "max_waiters" { 8 } else { 4 }
+    match name {
+        "max_waiters" => 8,
+        "take" => 2,
+        _ => 4,
+    }
 }
 
 pub(crate) fn renew(input: ParseStream<'_>) -> Result<bool> {

@@ -6,12 +6,18 @@ use syn::Error;
 use crate::errors::Errors;
 use crate::parse::args::Args;
 use crate::parse::length::Length;
-use crate::parse::values::Mode;
+use crate::parse::values::{Count, Mode};
 
 /// Reports each contradiction at the later of its two arguments, unless one of them has been
 /// refused already.
 pub(crate) fn check(args: &Args, refused: &[&str], errors: &mut Errors) {
-    let conflicts = [mode(args), lease(args), holds(args), waiters(args)];
+    let conflicts = [
+        mode(args),
+        take(args),
+        lease(args),
+        holds(args),
+        waiters(args),
+    ];
     for (pair, message) in conflicts.into_iter().flatten().chain(ticket(args)) {
         let is_of_pair = |name: &&Ident| pair.iter().any(|one| **name == *one);
         let later = args.names.iter().rev().find(is_of_pair);
@@ -32,6 +38,23 @@ fn mode(args: &Args) -> Option<Conflict> {
     };
     let message = format!("`mode = \"{mode}\"` and `permits` {}", exclude(why));
     Some((["mode", "permits"], message))
+}
+
+fn take(args: &Args) -> Option<Conflict> {
+    let message = match (args.take.as_ref()?, args.permits.as_ref()) {
+        (_, None) if args.ticket.is_some() || args.names.iter().any(|name| name == "permits") => {
+            return None;
+        }
+        (_, None) => {
+            "`take` is how many of the `permits` a call takes: write both, as in `permits = 4, take = 2`"
+                .to_owned()
+        }
+        (Count::Number(take, _), Some(Count::Number(permits, _))) if take > permits => format!(
+            "a `take` of {take} is more than {permits} `permits`, so that nobody could take them: write at most `take = {permits}`"
+        ),
+        _ => return None,
+    };
+    Some((["take", "permits"], message))
 }
 
 fn lease(args: &Args) -> Option<Conflict> {
@@ -74,6 +97,7 @@ fn ticket(args: &Args) -> impl Iterator<Item = Conflict> {
         ("key", args.keys.is_some(), name),
         ("mode", args.mode.is_some(), kind),
         ("permits", args.permits.is_some(), kind),
+        ("take", args.take.is_some(), kind),
         (
             "reentrant",
             args.reentrant == Some(true),

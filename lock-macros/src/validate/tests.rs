@@ -89,6 +89,10 @@ fn says_what_is_out_of_limits() {
             "a `max_hold` of 25h is too long: write at most `\"24h\"`",
         ),
         (
+            "permits = 4, take = 0",
+            "`take` is how many of the `permits` a call takes: write at least 1, as in `take = 2`",
+        ),
+        (
             "permits = 0",
             "`permits` is how many may hold the lock at once: write at least 1, as in `permits = 4`",
         ),
@@ -118,6 +122,14 @@ fn says_what_contradicts() {
         (
             "mode = \"exclusive\", permits = 2",
             "`mode = \"exclusive\"` and `permits` exclude each other: permits let several in; keep one of them",
+        ),
+        (
+            "take = 2",
+            "`take` is how many of the `permits` a call takes: write both, as in `permits = 4, take = 2`",
+        ),
+        (
+            "permits = 4, take = 5",
+            "a `take` of 5 is more than 4 `permits`, so that nobody could take them: write at most `take = 4`",
         ),
         (
             "permits = N, mode = \"read\"",

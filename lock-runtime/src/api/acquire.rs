@@ -90,7 +90,7 @@ impl Ask {
 
     /// Re-enters a lock that the caller holds, or asks for the first key.
     fn send(self) -> Result<Progress, Result<LockGuard, LockError>> {
-        let coverage = current::coverage(&*self.shared.mailbox, &self.keys(), self.terms.kind);
+        let coverage = current::coverage(&*self.shared.mailbox, &self.keys(), &self.terms);
         let Self {
             shared,
             mut terms,

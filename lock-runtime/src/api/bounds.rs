@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use crate::types::error::LockError;
+use crate::types::kind::Kind;
 use crate::types::terms::Wait;
 
 /// The shortest lease.
@@ -57,6 +58,24 @@ pub(crate) const fn check_waiters(
             fault!(
                 "max_waiters",
                 "excludes `wait = \"0s\"`, with which nobody waits"
+            )
+        }
+        _ => Ok(()),
+    }
+}
+
+/// The most permits that one holder takes: a store may keep a lease for each.
+const MOST_TAKEN: u32 = 1_000;
+
+/// What is taken of the permits, as far as their number is known.
+pub(crate) const fn check_take(take: Option<u32>, kind: Kind) -> Result<(), Fault> {
+    match (take, kind) {
+        (Some(0), _) => fault!("take", "must be at least 1"),
+        (Some(MOST_TAKEN..), _) => fault!("take", "must be less than 1000"),
+        (Some(take), Kind::Permits(most)) if take > most => {
+            fault!(
+                "take",
+                "must be at most `permits`, or nobody could take them"
             )
         }
         _ => Ok(()),

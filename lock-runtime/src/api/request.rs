@@ -178,9 +178,8 @@ impl LockRequest {
         self
     }
 
-    /// Shares the lock among up to this many holders. The number of the first holder counts until
-    /// the lock is free: meanwhile, requests with another number get
-    /// [`LockError::InvalidOptions`].
+    /// Shares the lock among up to this many holders. Another number is another kind of lock: it
+    /// waits in the queue until nobody holds the lock under the former one, and applies then.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")]
@@ -193,6 +192,23 @@ impl LockRequest {
     /// ```
     pub fn permits(mut self, permits: u32) -> Self {
         self.settings.kind = Kind::Permits(permits);
+        self
+    }
+
+    /// Takes so many of the [`permits`](Self::permits) at once, all or none: at least 1, at most as many as there
+    /// are, and fewer than 1000. Waiters behind one that waits for several wait, too, so that it gets its turn.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), lock_runtime::LockError> {
+    /// # let locks = lock_runtime::LockManager::connect("memory:").await?;
+    /// let large = locks.lock("encode").permits(4).take(3).acquire().await?;
+    /// let small = locks.lock("encode").permits(4).acquire().await?;
+    /// assert!(locks.lock("encode").permits(4).try_once().acquire().await.is_err());
+    /// # Ok(()) }
+    /// ```
+    pub fn take(mut self, permits: u32) -> Self {
+        self.settings.take = Some(permits);
         self
     }
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::api::bounds::{
-    Fault, MAX_TTL, MIN_HOLD, check_longest, check_ttl, check_waiters, fault, longer,
+    Fault, MAX_TTL, MIN_HOLD, check_longest, check_take, check_ttl, check_waiters, fault, longer,
 };
 use crate::api::shared::Shared;
 use crate::backend::capabilities::Capabilities;
@@ -25,6 +25,7 @@ pub(crate) struct Settings {
     pub(crate) wait: Option<Wait>,
     pub(crate) renew: bool,
     pub(crate) kind: Kind,
+    pub(crate) take: Option<u32>,
     pub(crate) reentrant: bool,
     pub(crate) min_hold: Option<Duration>,
     pub(crate) max_hold: Option<Duration>,
@@ -44,6 +45,7 @@ impl Settings {
         wait: None,
         renew: true,
         kind: Kind::Exclusive,
+        take: None,
         reentrant: false,
         min_hold: None,
         max_hold: None,
@@ -70,6 +72,9 @@ impl Settings {
         }
         if let Kind::Permits(0) = self.kind {
             return fault!("permits", "must be at least 1");
+        }
+        if let Err(fault) = check_take(self.take, self.kind) {
+            return Err(fault);
         }
         match self.min_hold {
             Some(Duration::ZERO) => return fault!("min_hold", "must be more than 0s"),
@@ -105,6 +110,7 @@ impl Settings {
         self.check()?;
         self.check_against(&shared.capabilities, &keys)?;
         self.check_ticket()?;
+        self.check_permits()?;
         let config = &shared.config;
         let ttl = self.ttl.unwrap_or(config.ttl);
         let wait = self.wait.unwrap_or(config.wait);
@@ -119,6 +125,7 @@ impl Settings {
             wait,
             renew: self.renew,
             kind: self.kind,
+            take: self.take.unwrap_or(1),
             min_hold: self.min_hold,
             max_hold: self.max_hold,
             function: self.function,
@@ -133,6 +140,17 @@ impl Settings {
         Ok((terms, keys.rest))
     }
 
+    /// Refuses to take several permits of a lock that has none.
+    fn check_permits(&self) -> Result<(), LockError> {
+        match (self.take, self.kind) {
+            (Some(_), Kind::Exclusive | Kind::Read) => Err(LockError::invalid(
+                "take",
+                "it is how many of the `permits` are taken: give `permits`, too",
+            )),
+            _ => Ok(()),
+        }
+    }
+
     /// Refuses what would not take the lock of a ticket as the ticket has it.
     fn check_ticket(&self) -> Result<(), LockError> {
         match self.adopts {
@@ -141,6 +159,10 @@ impl Settings {
                 format_args!(
                     "the lock was taken as {kind}, and is adopted so: leave out `mode` and `permits`"
                 ),
+            )),
+            Some(_) if self.take.is_some() => Err(LockError::invalid(
+                "ticket",
+                "the ticket of a permit is for that one: leave out `take`",
             )),
             Some(_) if self.reentrant => Err(LockError::invalid(
                 "ticket",
@@ -173,6 +195,9 @@ impl Settings {
             if asked && !able {
                 return Err(can.lacks(setting));
             }
+        }
+        if self.take.is_some_and(|take| take > 1) && !can.take {
+            return Err(can.lacks_take());
         }
         Ok(())
     }
@@ -221,6 +246,14 @@ mod tests {
                 "max_waiters",
                 Settings {
                     max_waiters: Some(8),
+                    ..default.clone()
+                },
+                &["a"],
+            ),
+            (
+                "take",
+                Settings {
+                    take: Some(2),
                     ..default.clone()
                 },
                 &["a"],

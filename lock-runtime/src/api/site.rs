@@ -86,6 +86,17 @@ impl Site {
         self.checked()
     }
 
+    /// `take = …`.
+    ///
+    /// # Panics
+    ///
+    /// In constant evaluation, if it is zero or more than `permits`.
+    #[track_caller]
+    pub const fn take(mut self, permits: u32) -> Self {
+        self.0.take = Some(permits);
+        self.checked()
+    }
+
     /// `max_waiters = …`.
     ///
     /// # Panics
@@ -165,6 +176,12 @@ impl Site {
     #[must_use]
     pub fn with_permits(&self, permits: u32) -> Self {
         self.with(|settings| settings.kind = Kind::Permits(permits))
+    }
+
+    /// `take = …`, in the same way.
+    #[must_use]
+    pub fn with_take(&self, permits: u32) -> Self {
+        self.with(|settings| settings.take = Some(permits))
     }
 
     /// `max_waiters = …`, in the same way.

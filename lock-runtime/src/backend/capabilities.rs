@@ -16,8 +16,12 @@ pub struct Capabilities {
     pub store: &'static str,
     /// Readers share a lock.
     pub read: bool,
+    /// A writer can go on as a reader: [`LockGuard::downgrade`](crate::LockGuard::downgrade).
+    pub downgrade: bool,
     /// A lock can be shared by a number of holders with a permit each.
     pub permits: bool,
+    /// One holder can take several permits.
+    pub take: bool,
     /// Several keys are taken all or none.
     pub several_keys: bool,
     /// A lock can cool down after its release.
@@ -53,6 +57,30 @@ impl Capabilities {
         )
     }
 
+    /// The error of a store where a writer cannot go on as a reader.
+    pub(crate) fn lacks_downgrade(&self) -> LockError {
+        let why = if self.read {
+            "release the lock and take it as a reader"
+        } else {
+            "it has no readers"
+        };
+        LockError::invalid(
+            "downgrade",
+            format_args!("the store `{}` does not support it: {why}", self.store),
+        )
+    }
+
+    /// The error of a store where each holder has one permit.
+    pub(crate) fn lacks_take(&self) -> LockError {
+        LockError::invalid(
+            "take",
+            format_args!(
+                "the store `{}` does not support it: each holder has one permit there",
+                self.store
+            ),
+        )
+    }
+
     /// The error of a store that keeps no history.
     pub(crate) fn lacks_history(&self) -> LockError {
         LockError::invalid(
@@ -81,7 +109,9 @@ impl Capabilities {
         Self {
             store,
             read: true,
+            downgrade: true,
             permits: true,
+            take: true,
             several_keys: true,
             min_hold: true,
             list: true,
@@ -103,7 +133,9 @@ impl Capabilities {
         Self {
             store,
             read: false,
+            downgrade: false,
             permits: false,
+            take: false,
             several_keys: false,
             min_hold: false,
             list: false,

@@ -57,7 +57,9 @@ impl Target for Blank {
         Capabilities {
             store: "chalkboard",
             read: false,
+            downgrade: false,
             permits: false,
+            take: false,
             several_keys: false,
             min_hold: false,
             list: false,
@@ -91,7 +93,7 @@ impl Backend for Chalkboard {
             // Its reply; without the capabilities come only `Status`, `Health` and `Diagnose`.
             Request::Query(query) => self.look(now, query),
             // The capabilities say no.
-            Request::Issue { .. } => {}
+            Request::Issue { .. } | Request::Downgrade(_) => {}
         }
         self.serve(now);
     }

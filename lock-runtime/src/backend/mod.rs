@@ -46,7 +46,6 @@ use crate::backend::setup::Setup;
 use crate::base::clock::Moment;
 use crate::types::error::{Cause, LockError};
 use crate::types::holder::Holder;
-use crate::types::kind::Kind;
 use crate::types::query::Query;
 use crate::types::terms::{LeaseId, Terms};
 use crate::types::ticket_id::TicketId;
@@ -102,6 +101,9 @@ pub(crate) enum Request {
     Abandon(LeaseId),
     /// Extend the lease to its full ttl.
     Renew(LeaseId),
+    /// Let a writer go on as a reader, if the lock is still ours, and let in the readers who are
+    /// next. Answered with [`Outcome::Downgraded`], or as a renewal that finds it lost.
+    Downgrade(LeaseId),
     /// Release the lock, if it is still ours; it cools down if its terms say so. Answered
     /// with [`Outcome::Released`].
     Release(LeaseId),
@@ -143,13 +145,6 @@ pub(crate) enum Outcome {
         id: LeaseId,
         holder: Option<Box<Holder>>,
     },
-    /// The store cannot grant it as it was asked for.
-    Invalid {
-        id: LeaseId,
-        /// The argument that would have to change.
-        setting: &'static str,
-        why: String,
-    },
     /// The store cannot be asked at the moment; the backend keeps trying.
     Trouble {
         id: LeaseId,
@@ -168,6 +163,11 @@ pub(crate) enum Outcome {
     },
     /// A renewal found that this holder does not have the lock.
     NotHeld { id: LeaseId },
+    /// The store knows that this holder is a reader, or never will.
+    Downgraded {
+        id: LeaseId,
+        result: Result<(), Cause>,
+    },
     /// Somebody would like to have the lock. May come more than once.
     Wanted { id: LeaseId },
     /// It is not known whether the renewal succeeded.
@@ -180,27 +180,11 @@ pub(crate) enum Outcome {
 }
 
 impl Outcome {
-    /// The lock is held with `held` permits, and `asked` were asked for.
-    pub(crate) fn other_permits(id: LeaseId, asked: Kind, held: u32) -> Self {
-        let asked = match asked {
-            Kind::Permits(asked) => asked,
-            Kind::Exclusive | Kind::Read => 0,
-        };
-        Self::Invalid {
-            id,
-            setting: "permits",
-            why: format!(
-                "{asked} were asked for, but the lock is held with permits = {held}, which counts until nobody holds it"
-            ),
-        }
-    }
-
     /// The acquisition that ends with this outcome; none follows about it.
     pub(crate) fn ended(&self) -> Option<LeaseId> {
         match self {
             Self::NoTicket { id }
             | Self::Busy { id, .. }
-            | Self::Invalid { id, .. }
             | Self::Failed { id, .. }
             | Self::Released { id, .. } => Some(*id),
             _ => None,

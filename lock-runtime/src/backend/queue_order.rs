@@ -16,23 +16,11 @@ pub(crate) enum Position<T = usize> {
     Behind(T),
     /// It is next to get a permit, and looks again when anybody leaves.
     Next,
-    /// The lock is held with this other number of permits.
-    OtherPermits(u32),
 }
 
 #[cfg(any(test, feature = "zookeeper"))]
 impl Position {
-    /// That of an entry of kind `mine`, which looks for the first time.
-    pub(crate) fn of_newcomer(ahead: &[Kind], mine: Kind) -> Self {
-        match (ahead.first(), mine) {
-            (Some(&Kind::Permits(held)), Kind::Permits(asked)) if held != asked => {
-                Self::OtherPermits(held)
-            }
-            _ => Self::of(ahead, mine),
-        }
-    }
-
-    /// That of an entry of kind `mine`, which has looked before.
+    /// That of an entry of kind `mine`.
     pub(crate) fn of(ahead: &[Kind], mine: Kind) -> Self {
         Self::after(
             mine,
@@ -75,7 +63,7 @@ impl<T> Position<T> {
 mod tests {
     use super::*;
     use Kind::{Exclusive as X, Permits as P, Read as R};
-    use Position::{Behind, Enter, Next, OtherPermits};
+    use Position::{Behind, Enter, Next};
 
     #[test]
     fn the_kind_decides_who_may_enter_and_what_the_others_watch() {
@@ -91,18 +79,10 @@ mod tests {
             (&[P(2), P(2), P(2)], P(2), Behind(2)),
             (&[P(2), X], P(2), Behind(1)),
             (&[P(2)], P(3), Behind(0)),
+            (&[P(2), P(2)], P(3), Behind(1)),
         ] {
             assert_eq!(Position::of(ahead, mine), position, "{ahead:?} {mine:?}");
         }
-    }
-
-    #[test]
-    fn a_newcomer_learns_of_another_number_of_permits() {
-        assert_eq!(Position::of_newcomer(&[P(2)], P(3)), OtherPermits(2));
-        assert_eq!(Position::of_newcomer(&[P(2)], P(2)), Enter);
-        assert_eq!(Position::of_newcomer(&[P(2)], X), Behind(0));
-        // A waiter may be gone before its turn.
-        assert_eq!(Position::of_newcomer(&[X, P(2)], P(3)), Behind(1));
     }
 
     /// An entry in a queue, and what it watches: the number of an entry, or anybody.

@@ -149,6 +149,18 @@ impl Home for Mailbox {
         let _ = self.send(op);
     }
 
+    fn downgrade(&self, id: LeaseId, answer: Answer<bool>) {
+        // A mailbox that is closed drops the answer, which is one.
+        let _ = self.send(Op::Downgrade { id, answer });
+    }
+
+    fn check_downgrade(&self) -> Result<(), LockError> {
+        if self.capabilities.downgrade {
+            return Ok(());
+        }
+        Err(self.capabilities.lacks_downgrade())
+    }
+
     fn check_tickets(&self) -> Result<(), LockError> {
         if self.capabilities.tickets {
             return Ok(());

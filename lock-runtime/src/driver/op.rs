@@ -36,6 +36,11 @@ pub(crate) enum Op {
         time: Duration,
         answer: Answer<bool>,
     },
+    /// Lets a writer go on as a reader; the answer says whether the lock was still held.
+    Downgrade {
+        id: LeaseId,
+        answer: Answer<bool>,
+    },
     /// No poll runs any more under a lease that has ended.
     PollReturned(LeaseId),
     Query(Query),
@@ -55,6 +60,7 @@ impl Op {
         matches!(
             self,
             Self::Acquire { .. }
+                | Self::Downgrade { .. }
                 | Self::Issue { .. }
                 | Self::Release {
                     answer: Some(_),

@@ -92,6 +92,17 @@ impl Watchdog {
         self.leases.get(&id).map(|watched| &*watched.lease)
     }
 
+    /// Watches another lease of the same acquisition instead, with the same deadline. Returns the former one.
+    pub(crate) fn replace(
+        &mut self,
+        id: LeaseId,
+        by: impl FnOnce(&Lease) -> Arc<Lease>,
+    ) -> Option<Arc<Lease>> {
+        let watched = self.leases.get_mut(&id)?;
+        let next = by(&watched.lease);
+        Some(std::mem::replace(&mut watched.lease, next))
+    }
+
     /// Ends the schedule of a lease, before its release is sent.
     pub(crate) fn forget(&mut self, id: LeaseId) -> Option<Arc<Lease>> {
         self.remove(id).map(|watched| watched.lease)

@@ -8,7 +8,7 @@ use crate::held::home::Home;
 use crate::held::lease::Lease;
 use crate::types::enclosing::{Enclosing, MOST_ENCLOSING};
 use crate::types::key::LockKey;
-use crate::types::kind::Kind;
+use crate::types::terms::Terms;
 
 thread_local! {
     static LEASES: RefCell<Vec<Arc<Lease>>> = const { RefCell::new(Vec::new()) };
@@ -75,13 +75,13 @@ pub(crate) enum Coverage {
 pub(crate) fn coverage<'a>(
     home: &dyn Home,
     keys: &(impl Iterator<Item = &'a LockKey> + Clone),
-    kind: Kind,
+    asked: &Terms,
 ) -> Coverage {
     LEASES.with_borrow(|leases| {
         let mine = |lease: &&Arc<Lease>| lease.belongs_to(home) && lease.is_held();
         let mine = leases.iter().rev().filter(mine);
         for lease in mine.clone() {
-            if lease.terms.kind.covers(kind) && keys.clone().all(|key| lease.locks(key)) {
+            if lease.terms.covers(asked) && keys.clone().all(|key| lease.locks(key)) {
                 return Coverage::Covered(Arc::clone(lease));
             }
         }

@@ -10,6 +10,7 @@ use std::time::Duration;
 use crate::base::give_way::give_way;
 use crate::held::asked::Asked;
 use crate::held::current;
+use crate::held::downgrading::downgrade;
 use crate::held::hold::{Hold, HoldUnstopped};
 use crate::held::issuing::issue;
 use crate::held::lease::Lease;
@@ -274,6 +275,45 @@ impl LockGuard {
         }
     }
 
+    /// Lets a writer go on as a reader, and lets in the readers who are next in the queue. Nobody else
+    /// has the lock in between, so the reader finds what the writer has left. The fencing token stays
+    /// the same, and so do the lease, [`max_hold`](crate::LockRequest::max_hold) and
+    /// [`min_hold`](crate::LockRequest::min_hold), which count from the grant.
+    ///
+    /// The guard of the writer is over at once, and no body runs under it any more, nor under those that
+    /// have joined it. There is no way back: two readers who both want to write would wait for each
+    /// other for ever, so release the lock and take it again.
+    ///
+    /// A lost answer is asked for again until the lease ends, and nobody has a guard before the store
+    /// has answered. If the future is dropped, or fails, the lock is released.
+    ///
+    /// # Errors
+    ///
+    /// [`LockError::Lost`] if the lease ended before the store has answered.
+    /// [`LockError::Unavailable`] if the store refuses. [`LockError::InvalidOptions`] if the guard is
+    /// not that of one exclusive lock, it has joined another one, a body runs under the lock at this
+    /// moment, or the store does not support it.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), lock_runtime::LockError> {
+    /// # let locks = lock_runtime::LockManager::connect("memory:").await?;
+    /// let writer = locks.lock("catalogue").write().acquire().await?;
+    /// // … write the catalogue, and go on reading it:
+    /// let reader = writer.downgrade().await?;
+    /// let other = locks.lock("catalogue").read().try_once().acquire().await?;
+    /// assert!(reader.is_held() && other.is_held());
+    /// # Ok(()) }
+    /// ```
+    pub async fn downgrade(self) -> Result<Self, LockError> {
+        self.stands_alone(
+            "downgrade",
+            "downgrade that one",
+            "take each with a guard of its own",
+        )?;
+        downgrade(&self.lease).await.map(Self::new)
+    }
+
     /// Leaves a ticket in place of this guard: the lock stays closed for `time`, without renewals,
     /// until somebody [adopts](crate::LockManager::adopt) it, in this process or another one.
     /// Waiters keep their positions. If nobody adopts it, the lock goes to the next waiter when `time`
@@ -309,19 +349,36 @@ impl LockGuard {
     /// # Ok(()) }
     /// ```
     pub async fn into_ticket(self, time: Duration) -> Result<Ticket, LockError> {
-        if self.owned < usize::MAX {
-            return Err(LockError::invalid(
-                "ticket",
-                "the guard has joined a lock that another guard holds: make the ticket from that one",
-            ));
-        }
-        if self.lease.all().nth(1).is_some() {
-            return Err(LockError::invalid(
-                "ticket",
-                "the guard holds several keys: make a ticket for each, from a guard of one key",
-            ));
+        self.stands_alone(
+            "ticket",
+            "make the ticket from that one",
+            "make a ticket for each, from a guard of one key",
+        )?;
+        if self.lease.terms.take > 1 {
+            let why = "the guard has several permits, and a ticket is for one";
+            return Err(LockError::invalid("ticket", why));
         }
         issue(&self.lease, time).await
+    }
+
+    /// Refuses unless this guard alone has one lock; with what to do instead if it has joined, and if
+    /// it has several.
+    fn stands_alone(
+        &self,
+        setting: &'static str,
+        joined: &str,
+        several: &str,
+    ) -> Result<(), LockError> {
+        if self.owned < usize::MAX {
+            let why =
+                format_args!("the guard has joined a lock that another guard holds: {joined}");
+            return Err(LockError::invalid(setting, why));
+        }
+        if self.lease.all().nth(1).is_some() {
+            let why = format_args!("the guard holds several keys: {several}");
+            return Err(LockError::invalid(setting, why));
+        }
+        Ok(())
     }
 }
 

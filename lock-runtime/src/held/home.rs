@@ -23,6 +23,13 @@ pub(crate) trait Home: fmt::Debug + Send + Sync {
     /// was still held.
     fn issue(&self, id: LeaseId, ticket: TicketId, time: Duration, answer: Answer<bool>);
 
+    /// Lets a writer go on as a reader, with a lease of its own; the answer says whether the lock was
+    /// still held.
+    fn downgrade(&self, id: LeaseId, answer: Answer<bool>);
+
+    /// Refuses where no writer can go on as a reader.
+    fn check_downgrade(&self) -> Result<(), LockError>;
+
     /// Refuses where the store has no tickets.
     fn check_tickets(&self) -> Result<(), LockError>;
 
@@ -52,6 +59,12 @@ impl Home for Nowhere {
     fn release_from_destructor(&self, _id: LeaseId) {}
 
     fn issue(&self, _id: LeaseId, _ticket: TicketId, _time: Duration, _answer: Answer<bool>) {}
+
+    fn downgrade(&self, _id: LeaseId, _answer: Answer<bool>) {}
+
+    fn check_downgrade(&self) -> Result<(), LockError> {
+        Ok(())
+    }
 
     fn check_tickets(&self) -> Result<(), LockError> {
         Ok(())

@@ -20,6 +20,7 @@ use crate::types::answer::Answer;
 use crate::types::enclosing::Enclosing;
 use crate::types::error::LockError;
 use crate::types::key::LockKey;
+use crate::types::kind::Kind;
 use crate::types::terms::{LeaseId, Terms};
 use crate::types::ticket_id::TicketId;
 
@@ -40,6 +41,8 @@ pub(crate) struct Lease {
     latest: Moment,
     /// The lease under this one: that of the key taken before, or the re-entered one.
     under: Under,
+    /// That of the reader that this writer has become.
+    reader: OnceCell<Arc<Lease>>,
     /// Whether the caller has its guard.
     arrived: AtomicBool,
     released: AtomicBool,
@@ -128,6 +131,7 @@ impl Lease {
             deadline: AtomicU64::new(deadline.as_nanos()),
             latest,
             under: Under::default(),
+            reader: OnceCell::new(),
             arrived: AtomicBool::new(false),
             released: AtomicBool::new(false),
             polls: AtomicUsize::new(0),
@@ -162,6 +166,22 @@ impl Lease {
         };
         lease.put_on(joined);
         Arc::new(lease)
+    }
+
+    /// The lease of the same acquisition as a reader, which its caller has. This one ends.
+    pub(crate) fn downgraded(&self) -> Arc<Self> {
+        let terms = Terms {
+            kind: Kind::Read,
+            ..Terms::clone(&self.terms)
+        };
+        let (clock, home) = (self.clock.clone(), Arc::clone(&self.home));
+        let (fence, granted, deadline) = (self.fence, self.granted, self.deadline());
+        let reader = Self::new(terms.into(), fence, granted, deadline, clock, home);
+        reader.arrive();
+        let asked = self.asked.load(Ordering::SeqCst);
+        reader.asked.store(asked, Ordering::SeqCst);
+        self.end();
+        Arc::clone(self.reader.get_or_init(|| Arc::new(reader)))
     }
 
     pub(crate) fn is_limit(&self) -> bool {
@@ -370,6 +390,23 @@ impl Lease {
             self.home.issue(self.id, ticket, time, answer);
         }
         Ok(Confirmation::new(answered, &self.home))
+    }
+
+    /// Lets the driver know that it goes on as a reader.
+    pub(super) fn downgrade(&self) -> Result<Confirmation, LockError> {
+        self.home.check_downgrade()?;
+        let (answer, answered) = oneshot::channel();
+        self.home.downgrade(self.id, answer);
+        Ok(Confirmation::new(answered, &self.home))
+    }
+
+    /// The lease of the reader, which is released instead of this one.
+    pub(super) fn give_way(&self) -> Option<Arc<Self>> {
+        let reader = self.reader.get().cloned();
+        if reader.is_some() {
+            self.released.store(true, Ordering::SeqCst);
+        }
+        reader
     }
 
     pub(super) fn home(&self) -> &dyn Home {

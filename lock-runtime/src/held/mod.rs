@@ -4,6 +4,7 @@ pub(crate) mod asked;
 pub(crate) mod body;
 pub(crate) mod confirmation;
 pub(crate) mod current;
+mod downgrading;
 pub(crate) mod guard;
 pub(crate) mod hold;
 pub(crate) mod home;

@@ -8,6 +8,7 @@ use fastrand::Rng;
 use tokio::sync::{mpsc, oneshot};
 
 use super::Store;
+use super::downgrades::Downgrading;
 use super::tickets::Issuing;
 use crate::backend::redis::protocol::call::Queue;
 use crate::backend::redis::protocol::call::Sent;
@@ -65,6 +66,8 @@ pub(super) struct Client {
     pub(super) lost: u32,
     /// The tickets that it makes, if it does.
     pub(super) issuing: Option<Issuing>,
+    /// The writers that go on as readers, if some do.
+    pub(super) downgrading: Option<Downgrading>,
     /// Those that it has adopted since this was last looked at.
     pub(super) adopted: Vec<TicketId>,
 }
@@ -132,6 +135,7 @@ impl Client {
             steady: false,
             lost: 0,
             issuing: None,
+            downgrading: None,
             adopted: Vec::new(),
         }
     }
@@ -170,9 +174,15 @@ impl Client {
         let ended =
             |(guard, _, until): &mut (LockGuard, Kind, Moment)| now >= *until || !guard.is_held();
         let ended = self.guards.extract_if(.., ended);
-        match issuing {
-            Some(issuing) => ended.for_each(|(guard, ..)| issuing.ask(now, guard)),
-            None => drop(ended.collect::<Vec<_>>()),
+        match (issuing, &mut self.downgrading) {
+            (Some(issuing), _) => ended.for_each(|(guard, ..)| issuing.ask(now, guard)),
+            (None, Some(downgrading)) => ended
+                .filter(|(_, kind, _)| *kind == Kind::Exclusive)
+                .for_each(|(guard, ..)| downgrading.ask(now, guard)),
+            (None, None) => drop(ended.collect::<Vec<_>>()),
+        }
+        if let Some(downgrading) = &mut self.downgrading {
+            downgrading.give_up(now);
         }
         if let Some(issuing) = &mut self.issuing {
             issuing.give_up(now);
@@ -258,6 +268,7 @@ impl Client {
             .chain(holds)
             .chain(self.acts_at)
             .chain(self.issuing.as_ref().and_then(Issuing::next_wakeup))
+            .chain(self.downgrading.as_ref().and_then(Downgrading::next_wakeup))
             .min()
     }
 
@@ -272,11 +283,17 @@ impl Client {
         self.guards.clear();
         self.waiting.clear();
         self.issuing = None;
+        self.downgrading = None;
     }
 
     pub(super) fn is_idle(&self) -> bool {
         let issuing = self.issuing.as_ref().is_some_and(|it| !it.is_idle());
-        !issuing && self.guards.is_empty() && self.waiting.is_empty() && self.operations.is_idle()
+        let downgrading = self.downgrading.as_ref().is_some_and(|it| !it.is_idle());
+        !issuing
+            && !downgrading
+            && self.guards.is_empty()
+            && self.waiting.is_empty()
+            && self.operations.is_idle()
     }
 
     fn ask(&mut self, now: Moment) {
@@ -347,6 +364,11 @@ impl Client {
     fn collect(&mut self, now: Moment) {
         if let Some(issuing) = &mut self.issuing {
             issuing.collect();
+        }
+        if let Some(downgrading) = &mut self.downgrading {
+            let readers = downgrading.collect(now).into_iter();
+            let readers = readers.map(|(guard, until)| (guard, Kind::Read, until));
+            self.guards.extend(readers);
         }
         let mut index = 0;
         while index < self.waiting.len() {

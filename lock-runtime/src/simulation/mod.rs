@@ -8,6 +8,7 @@
 mod chains;
 mod client;
 mod disputes;
+mod downgrades;
 mod failover;
 mod faults;
 mod hot;

@@ -158,6 +158,11 @@ impl Server {
                 ticket,
                 time,
             } => Reply::Ours(self.lock(now, bearer).issue(now, bearer, *ticket, *time)),
+            Call::Downgrade(bearer) => {
+                let ours = self.lock(now, bearer).downgrade(bearer.token);
+                self.dispatch(now, &bearer.terms.key);
+                Reply::Ours(ours)
+            }
             Call::Leave(bearer) => {
                 let lock = self.lock(now, bearer);
                 lock.queue.retain(|_, it| it.token != bearer.token);
@@ -199,9 +204,6 @@ impl Server {
         }
         let mut stands = None;
         if !lock.queue.is_empty() || !lock.admits(terms.kind) {
-            if let Some(permits) = lock.differs(terms.kind) {
-                return Reply::Differs { permits };
-            }
             let is_full = position.is_none() && terms.is_full(lock.queue.len());
             if !terms.wait.is_try() && !is_full {
                 let position = position.unwrap_or_else(|| lock.next_position(now));
@@ -413,13 +415,6 @@ impl Lock {
         first.is_none_or(|it| it.kind == kind && kind.admits(self.holders.len()))
     }
 
-    fn differs(&self, kind: Kind) -> Option<u32> {
-        match (kind, self.holders.first()?.kind) {
-            (Kind::Permits(ours), Kind::Permits(theirs)) if ours != theirs => Some(theirs),
-            _ => None,
-        }
-    }
-
     fn hold(&mut self, now: Moment, client: usize, token: Token, kind: Kind, ttl: Duration) {
         self.holders.push(Holder {
             token: Some(token),
@@ -436,6 +431,16 @@ impl Lock {
 
     fn extend(&mut self, now: Moment, bearer: &Bearer) -> bool {
         self.ends_after(now, bearer, bearer.terms.ttl)
+    }
+
+    /// Its holder goes on as a reader.
+    fn downgrade(&mut self, token: Token) -> bool {
+        let mut holders = self.holders.iter_mut();
+        let holder = holders.find(|it| it.token == Some(token));
+        holder.is_some_and(|it| {
+            it.kind = Kind::Read;
+            true
+        })
     }
 
     fn issue(&mut self, now: Moment, bearer: &Bearer, ticket: TicketId, time: Duration) -> bool {

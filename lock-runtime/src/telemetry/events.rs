@@ -162,6 +162,11 @@ pub(crate) fn lost(terms: &Terms, fence: u64, held: Duration) {
     metrics::lost(terms);
 }
 
+/// A writer goes on as a reader.
+pub(crate) fn downgraded(terms: &Terms, fence: u64) {
+    event!(debug, terms, "downgrade", fencing_token = fence);
+}
+
 /// Somebody would like to have the lock.
 pub(crate) fn asked(terms: &Terms, fence: u64) {
     event!(info, terms, "ask", fencing_token = fence);

@@ -47,7 +47,7 @@ pub struct Holder {
     pub since: Option<SystemTime>,
     /// Its fencing token, under the same conditions; in a cluster only if it answers. On ZooKeeper
     /// and etcd, it is the number of the holder's position in the queue, which is smaller than its
-    /// token if it has waited or adopted a ticket.
+    /// token if it has waited or adopted a ticket. On ZooKeeper, it is that of the downgrade after one.
     pub fencing_token: Option<FencingToken>,
     /// Whether [`since`](Self::since) may be earlier than the grant, by the time that the holder
     /// waited in the queue: on ZooKeeper, and on etcd if it had to wait or its revision is compacted.
@@ -62,6 +62,8 @@ pub struct Holder {
     /// cut off or gone, and the lock is free after `remaining` unless it is renewed. `None` if it
     /// was not asked: only a [`Status`] on Redis asks.
     pub answers: Option<bool>,
+    /// How many permits it has: more than 1 only if it [took](crate::LockRequest::take) several.
+    pub permits: u32,
     /// With Redlock, how many servers have confirmed that it holds the lock.
     pub servers: Option<usize>,
     /// What it publishes as a leader.
@@ -110,6 +112,9 @@ pub struct Waiter {
 pub struct Status {
     /// The lock's name.
     pub key: LockKey,
+    /// The kind in which it is held; `None` while it is free or cools down. After a
+    /// [downgrade](crate::LockGuard::downgrade) it is that of readers.
+    pub kind: Option<Kind>,
     /// The holders: none, one, or those of a shared lock; and those in
     /// [cooldown](Holder::cooling_down).
     pub holders: Vec<Holder>,
@@ -128,6 +133,7 @@ impl Status {
     pub(crate) fn free(key: LockKey) -> Self {
         Self {
             key,
+            kind: None,
             holders: Vec::new(),
             waiting: 0,
             waiters: Vec::new(),
@@ -183,6 +189,7 @@ impl Holder {
             cooling_down: false,
             ticket: false,
             answers: None,
+            permits: 1,
             servers: None,
             data: None,
             holds: Vec::new(),
@@ -198,6 +205,7 @@ impl Holder {
             function: terms.function.map(Into::into),
             data: terms.data.as_deref().map(Into::into),
             holds: terms.holds.iter().map(HeldLock::here).collect(),
+            permits: terms.take,
             ..Self::unknown(terms.id.0.to_string(), Some(remaining))
         }
     }
@@ -248,6 +256,7 @@ impl fmt::Debug for Holder {
             .field("cooling_down", &self.cooling_down)
             .field("ticket", &self.ticket)
             .field("answers", &self.answers)
+            .field("permits", &self.permits)
             .field("servers", &self.servers)
             .finish()
     }

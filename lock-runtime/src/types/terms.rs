@@ -48,6 +48,8 @@ pub(crate) struct Terms {
     pub(crate) wait: Wait,
     pub(crate) renew: bool,
     pub(crate) kind: Kind,
+    /// How many permits it takes; 1 if the lock has none.
+    pub(crate) take: u32,
     /// The shortest time for which the lock stays closed, from the grant on.
     pub(crate) min_hold: Option<Duration>,
     /// The longest time for which it is held, from the grant on.
@@ -81,6 +83,7 @@ impl Terms {
             wait: Wait::Forever,
             renew: true,
             kind: Kind::Exclusive,
+            take: 1,
             min_hold: None,
             max_hold: None,
             function: None,
@@ -102,6 +105,17 @@ impl Terms {
             || self.more_keys
             || self.max_waiters.is_some()
             || self.data.is_some()
+    }
+
+    /// How many permits it takes, at least one.
+    pub(crate) fn permits(&self) -> usize {
+        usize::try_from(self.take.max(1)).unwrap_or(usize::MAX)
+    }
+
+    /// Whether its holder may also do the work of these.
+    pub(crate) fn covers(&self, other: &Self) -> bool {
+        let enough = self.take >= other.take || self.kind == Kind::Exclusive;
+        self.kind.covers(other.kind) && enough
     }
 
     /// Whether it takes the lock or joins the queue, whatever it finds.

@@ -196,8 +196,7 @@ impl<'a> Record<'a> {
                 if granted {
                     return Some("had a body, and failed");
                 }
-                let differs = matches!(self.kind, Kind::Permits(_)) && error == "invalid-options";
-                if !differs && !["contended", "unavailable"].contains(&error.as_str()) {
+                if !["contended", "unavailable"].contains(&error.as_str()) {
                     return Some("failed in a way that it must not");
                 }
             }

@@ -189,7 +189,6 @@ impl Client {
         let reply = self.peer.acquire(wanted).await;
         match &*reply.status {
             "granted" => Ok(lease(wanted, reply.fence, sent)),
-            "differs" => Err(None),
             _ => Err(Some(reply.left)),
         }
     }

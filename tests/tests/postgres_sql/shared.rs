@@ -39,13 +39,9 @@ async fn kinds_exclude_each_other_and_permits_are_counted() {
             let reply = peer.acquire(&more).await;
             let expected = match (kind, other) {
                 ("r", "r") => "granted",
-                ("p1", "p3") | ("p3", "p1") => "differs",
                 _ => "busy",
             };
             assert_eq!(reply.status, expected, "{other} beside {kind}");
-            if expected == "differs" {
-                assert_eq!(reply.kind, kind);
-            }
         }
         for token in (0..most).chain(100..104) {
             peer.release(LOCK, token).await;

@@ -1,6 +1,7 @@
 //! Arguments and values that this client never writes: of other clients, and of what has gone wrong.
 
 use lock_runtime::LockError;
+use lock_runtime::inspect::Kind;
 use redis::{FromRedisValue as _, Value};
 use tests::{Peer, RedisServer, connect, token};
 
@@ -134,8 +135,10 @@ async fn more_permits_than_ours_can_count_break_no_connection() {
         .of_kind("p5000000000");
     peer.acquire(1, 60_000, true).await;
     let before = server.subscribers().await;
-    let acquire = locks.lock("many").permits(2).acquire();
+    let acquire = locks.lock("many").permits(2).try_once().acquire();
     let error = acquire.await.expect_err("it is held with another number");
-    assert!(matches!(error, LockError::InvalidOptions { .. }), "{error}");
+    assert!(matches!(error, LockError::Contended { .. }), "{error}");
+    let status = locks.status("many").await.expect("an answer");
+    assert_eq!(status.kind, Some(Kind::Permits(u32::MAX)));
     assert_eq!(server.subscribers().await, before);
 }

@@ -33,9 +33,11 @@ async fn times_name_their_unit_and_words_are_texts() {
     let (here, host) = (std::process::id(), waiter["host"].clone());
     let expected = json!({
         "key": "50%25",
+        "kind": "exclusive",
         "holders": [{
             "id": "1", "process": here, "host": host, "function": null,
-            "fencing_token": 1, "may_have_waited": false, "cooling_down": false, "ticket": false, "answers": null, "servers": null,
+            "fencing_token": 1, "may_have_waited": false, "cooling_down": false, "ticket": false, "answers": null, "permits": 1,
+            "servers": null,
         }],
         "waiting": 1,
         "waiters": [{

@@ -118,7 +118,7 @@ fn says_how_arguments_are_written() {
         ),
         (
             "colour = \"red\"",
-            "unknown argument `colour`: the arguments are `key`, `ticket`, `ttl`, `wait`, `renew`, `min_hold`, `max_hold`, `mode`, `permits`, `max_waiters`, `reentrant`, `release`, `on_lost`, `on_error`, `guard`, `manager`, `crate`",
+            "unknown argument `colour`: the arguments are `key`, `ticket`, `ttl`, `wait`, `renew`, `min_hold`, `max_hold`, `mode`, `permits`, `take`, `max_waiters`, `reentrant`, `release`, `on_lost`, `on_error`, `guard`, `manager`, `crate`",
         ),
         (
             "renew = true false",

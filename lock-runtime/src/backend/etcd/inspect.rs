@@ -17,6 +17,7 @@ use crate::types::error::Cause;
 use crate::types::history::{self, Grant};
 use crate::types::holder::{Holder, Status};
 use crate::types::key::LockKey;
+use crate::types::kind::Kind;
 use crate::types::overview::{MOST_HOLDERS, Overview, Summary};
 use crate::types::query::Pattern;
 
@@ -51,6 +52,7 @@ impl Inspector {
         let mut described: Vec<_> = holders.iter().map(Entry::holder).collect();
         self.date(described.iter_mut().zip(holders)).await;
         Ok(Status {
+            kind: held_as(&described, holders),
             holders: described,
             waiting: waiters.len(),
             waiters: named.map(Entry::waiter).collect(),
@@ -110,8 +112,10 @@ impl Inspector {
     }
 
     pub(super) async fn force_release(self, key: LockKey) -> Result<usize, Cause> {
-        let range = self.range(Call::keys(self.keys.queue(&key))).await?;
-        let mut queue = entry::queue(&self.keys, range.kvs);
+        let mut read = Vec::new();
+        let span = self.keys.queue(&key);
+        self.pages(span, false, |kvs| read.extend(kvs)).await?;
+        let mut queue = entry::queue(&self.keys, read);
         queue.truncate(entry::holders(&queue));
         let last = queue.last().map_or(0, |entry| entry.created);
         let mut released = 0;
@@ -243,13 +247,18 @@ fn mismatch() -> Cause {
     cause("the answer belongs to another call")
 }
 
+/// The kind in which these holders, described by these entries, hold a lock.
+fn held_as(holders: &[Holder], entries: &[Entry]) -> Option<Kind> {
+    let working = holders.iter().position(|it| !it.cooling_down);
+    working.map(|at| entries[at].kind)
+}
+
 fn summary(key: LockKey, queue: &[Entry]) -> Summary {
     let (held, waiting) = queue.split_at(entry::holders(queue));
     let holders: Vec<_> = held.iter().map(Entry::holder).collect();
-    let working = holders.iter().position(|it| !it.cooling_down);
     Summary {
         key,
-        kind: working.map(|at| held[at].kind),
+        kind: held_as(&holders, held),
         held_by: holders.len(),
         holders: holders.into_iter().take(MOST_HOLDERS).collect(),
         waiting: waiting.len(),

@@ -49,6 +49,8 @@ impl Target for Address {
     fn capabilities(&self) -> Capabilities {
         Capabilities {
             answers: false,
+            // Positions are counted in entries.
+            take: false,
             ..Capabilities::all("etcd")
         }
     }

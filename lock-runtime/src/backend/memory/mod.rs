@@ -22,6 +22,7 @@ use crate::types::answer::Reply;
 use crate::types::error::LockError;
 use crate::types::health::Health;
 use crate::types::key::LockKey;
+use crate::types::kind::Kind;
 use crate::types::query::Query;
 use crate::types::terms::{LeaseId, Terms};
 use crate::types::ticket_id::TicketId;
@@ -160,6 +161,15 @@ impl Memory {
             .then_some(terms.ttl)
     }
 
+    /// `None` if the lock is not held any more.
+    fn downgrade(&mut self, now: Moment, id: LeaseId) -> Option<()> {
+        let interest = self.interests.get_mut(&id)?;
+        Arc::make_mut(&mut interest.terms).kind = Kind::Read;
+        lock(&self.store)
+            .downgrade(now, &interest.terms, &self.client)
+            .then_some(())
+    }
+
     fn look(&self, now: Moment, query: Query) {
         match query {
             Query::Status(key, reply) => self.answer(reply, |it| it.status(now, &key)),
@@ -247,6 +257,10 @@ impl Backend for Memory {
             Request::Issue { id, ticket, time } => Outcome::Released {
                 id,
                 result: Ok(self.issue(now, id, ticket, time)),
+            },
+            Request::Downgrade(id) => match self.downgrade(now, id) {
+                Some(()) => Outcome::Downgraded { id, result: Ok(()) },
+                None => Outcome::NotHeld { id },
             },
             Request::Renew(id) => match self.renew(now, id) {
                 Some(ttl) => Outcome::Renewed {

@@ -84,10 +84,6 @@ impl Store {
         let id = terms.id;
         let slot = self.slots.entry(terms.key.clone()).or_default();
         slot.sweep(now);
-        if let Some(permits) = slot.differs(terms.kind) {
-            let _ = client.send(Outcome::other_permits(id, terms.kind, permits));
-            return;
-        }
         slot.queue.push_back(waiter);
         self.dispatch(now, &terms.key);
         let Some(slot) = self.slots.get_mut(&terms.key) else {
@@ -114,11 +110,7 @@ impl Store {
             return;
         };
         slot.sweep(now);
-        while slot
-            .queue
-            .front()
-            .is_some_and(|it| slot.admits(it.terms.kind))
-        {
+        while slot.queue.front().is_some_and(|it| slot.admits(&it.terms)) {
             let Some(Waiter {
                 client,
                 terms,
@@ -203,6 +195,20 @@ impl Store {
             return true;
         }
         false
+    }
+
+    /// Lets a writer go on under the terms of a reader; `true` if it holds the lock.
+    pub(super) fn downgrade(&mut self, now: Moment, terms: &Arc<Terms>, client: &Client) -> bool {
+        let Some(slot) = self.slots.get_mut(&terms.key) else {
+            return false;
+        };
+        slot.sweep(now);
+        let Some(owner) = slot.holders.iter_mut().find(|it| it.is(client, terms.id)) else {
+            return false;
+        };
+        owner.terms = Arc::clone(terms);
+        self.dispatch(now, &terms.key);
+        true
     }
 
     /// Lets a ticket take the place of a holder; `true` if it held the lock until now.
@@ -292,6 +298,7 @@ impl Store {
         let mut status = Status::free(key.clone());
         if let Some(slot) = self.slots.get_mut(key) {
             slot.sweep(now);
+            status.kind = slot.kind();
             status.holders = slot.holders.iter().map(|it| it.report(now)).collect();
             status.waiting = slot.queue.len();
             let first = slot.queue.iter().take(MOST_WAITERS);
@@ -392,19 +399,22 @@ impl Slot {
     }
 
     fn summarize(&self, now: Moment, key: &LockKey) -> Summary {
-        let working = self
-            .holders
-            .iter()
-            .find(|it| it.state != State::CoolingDown);
         let named = self.holders.iter().take(MOST_HOLDERS);
         Summary {
             key: key.clone(),
-            kind: working.map(|it| it.terms.kind),
+            kind: self.kind(),
             holders: named.map(|it| it.report(now)).collect(),
             held_by: self.holders.len(),
             waiting: self.queue.len(),
             longest_wait: self.queue.front().map(|it| now.since(it.since)),
         }
+    }
+
+    /// The kind in which it is held, unless it is free or cools down.
+    fn kind(&self) -> Option<Kind> {
+        let mut holders = self.holders.iter();
+        let working = holders.find(|it| it.state != State::CoolingDown);
+        working.map(|it| it.terms.kind)
     }
 
     fn tell_waiters(&self, now: Moment) {
@@ -416,22 +426,13 @@ impl Slot {
         }
     }
 
-    fn admits(&self, kind: Kind) -> bool {
-        match self.holders.first() {
-            None => true,
-            Some(owner) => owner.terms.kind == kind && kind.admits(self.holders.len()),
-        }
-    }
-
-    /// The number of permits with which the lock is held, if another one is asked for.
-    fn differs(&self, kind: Kind) -> Option<u32> {
-        let Kind::Permits(asked) = kind else {
-            return None;
+    fn admits(&self, terms: &Terms) -> bool {
+        let Some(owner) = self.holders.first() else {
+            return true;
         };
-        match self.holders.first()?.terms.kind {
-            Kind::Permits(held) if held != asked => Some(held),
-            _ => None,
-        }
+        let taken: usize = self.holders.iter().map(|it| it.terms.permits()).sum();
+        let beside = taken + (terms.permits() - 1);
+        owner.terms.kind == terms.kind && terms.kind.admits(beside)
     }
 }
 

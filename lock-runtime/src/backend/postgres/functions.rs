@@ -42,6 +42,7 @@ pub(super) struct Functions {
     pass: Arc<Statement>,
     issue: Arc<Statement>,
     adopt: Arc<Statement>,
+    downgrade: Arc<Statement>,
     many: Arc<Statement>,
     status: Arc<Statement>,
     list: Arc<Statement>,
@@ -126,6 +127,11 @@ impl Functions {
                 )
             } else {
                 function("adopt", &[Text, Uuid, Text, Text, Int4, Text, Int4, Bool])
+            },
+            downgrade: if noted {
+                value("downgrade_noted", &[Text, Uuid, Uuid, Int4, Int4])
+            } else {
+                value("downgrade", &[Text, Uuid, Uuid, Int4])
             },
             many: function(
                 "many",
@@ -274,6 +280,15 @@ impl Functions {
                 ];
                 (&self.issue, args)
             }
+            Call::Downgrade(bearer) => {
+                let args = vec![
+                    self.name(&bearer.terms.key).into(),
+                    bearer.token.into(),
+                    server.session.token().into(),
+                    self.longest.into(),
+                ];
+                (&self.downgrade, self.noted(args))
+            }
             Call::Pass { bearer, fence } => {
                 let name = self.name(&bearer.terms.key);
                 let args = vec![name.into(), bearer.token.into(), signed(*fence).into()];
@@ -303,7 +318,7 @@ impl Functions {
             self.name(&terms.key).into(),
             bearer.token.into(),
             who(bearer).into(),
-            format!("{}{mark}", KindCode(terms.kind)).into(),
+            format!("{}{mark}", KindCode::of(terms)).into(),
             ttl(bearer).into(),
             server.session.token().into(),
             server.listens.into(),
@@ -335,7 +350,7 @@ impl Functions {
             self.name(&terms.key).into(),
             bearer.token.into(),
             who(bearer).into(),
-            KindCode(terms.kind).to_string().into(),
+            KindCode::of(terms).to_string().into(),
             ttl(bearer).into(),
             ticket.unwrap_or_default().into(),
             self.longest.into(),

@@ -173,6 +173,7 @@ impl Backend for Postgres {
             Request::Abandon(id)
             | Request::Renew(id)
             | Request::Release(id)
+            | Request::Downgrade(id)
             | Request::Issue { id, .. } => self.bound.get(&id).copied().unwrap_or(0),
         };
         self.connections[connection].queue.submit(now, request);

@@ -11,12 +11,10 @@ use super::protocol::error::{Meaning, ServerError};
 use super::protocol::row::Row;
 use super::steps::{Call, Reply, Sent};
 use crate::backend::queue::protocol::ahead::Ahead;
-use crate::backend::queue::protocol::kind;
 use crate::backend::queue::protocol::reply::Standing;
 use crate::backend::queue::protocol::trouble::Trouble;
 use crate::types::crowd::Crowd;
 use crate::types::error::Cause;
-use crate::types::kind::Kind;
 
 /// The parts of an answer, for the calls of its batch.
 #[derive(Debug, Default)]
@@ -71,6 +69,9 @@ impl Replies {
                 let ours = truths(&[row]).into_iter().next();
                 ours.map(Reply::Ours).ok_or_else(mismatch)
             }
+            Call::Downgrade(_) => row.truth(0).map(Reply::Ours).ok_or_else(|| {
+                Trouble::not_now("a transaction that has asserted the fencing token is open")
+            }),
             _ => row.truth(0).map(Reply::Ours).ok_or_else(mismatch),
         }
     }
@@ -114,10 +115,6 @@ impl Replies {
                 ahead: ahead()?,
             }),
             Some("busy") => Ok(Reply::Busy { ahead: ahead()? }),
-            Some("differs") => match row.text(7).and_then(kind::parse) {
-                Some(Kind::Permits(permits)) => Ok(Reply::Differs { permits }),
-                _ => Err(mismatch()),
-            },
             Some("gone") => Ok(Reply::Gone),
             Some("no ticket") => Ok(Reply::NoTicket),
             Some("quarantined") => Err(self.quarantined(row, 3)),

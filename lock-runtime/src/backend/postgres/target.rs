@@ -24,6 +24,7 @@ impl Target for Address {
     fn capabilities(&self) -> Capabilities {
         Capabilities {
             answers: false,
+            take: false,
             ..Capabilities::all("PostgreSQL")
         }
     }

@@ -37,8 +37,18 @@ pub(super) struct Claim {
     pub(super) crowded: bool,
     /// Whether the server has yet to know that it holds what another claim has held.
     pub(super) unknown: bool,
+    /// How far the server knows that it is a reader that was a writer, if it is.
+    pub(super) downgrade: Option<Downgrade>,
     /// If the server forbids the release, until when it is tried again.
     pub(super) forbidden: Option<Moment>,
+}
+
+/// How far the server knows of a reader that was a writer.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Downgrade {
+    /// It may not know.
+    Asked,
+    Done,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -111,6 +121,7 @@ impl Claim {
             is_part: false,
             crowded: false,
             unknown: false,
+            downgrade: None,
             forbidden: None,
         }
     }

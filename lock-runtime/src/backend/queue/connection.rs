@@ -3,7 +3,7 @@
 use std::time::{Duration, SystemTime};
 
 use super::Queue;
-use super::claim::{Claim, Stage};
+use super::claim::{Claim, Downgrade, Stage};
 use super::protocol::step::Step;
 use super::protocol::trouble::Trouble;
 use super::quarantine::{Part, Quarantines};
@@ -55,6 +55,8 @@ impl<S: Step> Queue<S> {
             if !claim.unknown {
                 claim.fence = None;
             }
+            // Nor may a server that takes over.
+            claim.downgrade = claim.downgrade.and(Some(Downgrade::Asked));
             if claim.stage == Stage::Waiting {
                 claim.stage = Stage::Unsure;
             }

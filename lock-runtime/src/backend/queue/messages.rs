@@ -80,11 +80,11 @@ impl<S: Step> Queue<S> {
             Stage::Held { fence, .. }
             | Stage::Confirming { fence }
             | Stage::Replicating { fence }
-                if fence == grant.fence =>
+                if fence == grant.fence && claim.downgrade.is_none() =>
             {
                 self.form_chain(id, fence, &followers);
             }
-            // It is being released, or has a larger number than they would have.
+            // It is being released, is a reader by now, or has a larger number than they would have.
             _ => self.queue_again(now, &followers),
         }
     }

@@ -5,6 +5,7 @@
 mod chains;
 mod claim;
 mod connection;
+mod downgrading;
 mod hand_over;
 mod messages;
 pub(crate) mod order;

@@ -35,6 +35,7 @@ impl<S: Step> Queue<S> {
             Call::Renew { bearer, .. } => self.renew_replied(now, at, &bearer, result),
             Call::Pass { bearer, fence } => self.pass_replied(now, &bearer, fence, result),
             Call::Raise { bearer, fence } => self.raise_replied(now, at, bearer, fence, result),
+            Call::Downgrade(bearer) => self.downgrade_replied(now, &bearer, result),
             Call::Leave(bearer)
             | Call::Release { bearer, .. }
             | Call::Issue { bearer, .. }
@@ -85,9 +86,6 @@ impl<S: Step> Queue<S> {
                 self.retire(Outcome::Busy { id, holder });
             }
             Ok(Reply::NoTicket) => self.retire(Outcome::NoTicket { id }),
-            Ok(Reply::Differs { permits }) => {
-                self.retire(Outcome::other_permits(id, bearer.terms.kind, permits));
-            }
             Ok(_) => {
                 self.start_over(now, id);
                 self.claims.schedule(now.after(PAUSE), id);
@@ -169,6 +167,11 @@ impl<S: Step> Queue<S> {
         let is_brief = bearer.terms.ttl < claim.bearer.terms.ttl;
         claim.may_be_cut |= is_brief && matches!(result, Err(Trouble::Unknown(_)));
         let id = claim.bearer.terms.id;
+        if bearer.terms.kind != claim.bearer.terms.kind && !matches!(result, Ok(Reply::Ours(true)))
+        {
+            // Whether the writer holds the lock says nothing about the reader that it has become.
+            return self.renew(now, id);
+        }
         let ttl = claim.counted(bearer.terms.ttl);
         match (claim.stage, result) {
             (

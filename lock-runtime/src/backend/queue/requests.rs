@@ -20,6 +20,7 @@ impl<S: Step> Queue<S> {
             Request::Abandon(id) => self.abandon(now, id),
             Request::Renew(id) => self.renew(now, id),
             Request::Release(id) => self.release(now, id),
+            Request::Downgrade(id) => self.downgrade(now, id),
             Request::Issue { id, ticket, time } => self.issue(now, id, ticket, time),
             // The backend answers it by steps, which go through `inspect`.
             Request::Query(_) => {}

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::claim::Stage;
+use super::claim::{Downgrade, Stage};
 use super::protocol::ahead::Ahead;
 use super::protocol::call::{Bearer, Call, Sent};
 use super::protocol::step::Step;
@@ -92,6 +92,12 @@ impl<S: Step> Queue<S> {
                     },
                 };
                 (call, Some(until))
+            }
+            Stage::Held { .. } if claim.downgrade == Some(Downgrade::Asked) => {
+                if let Some(quarantine) = quarantine {
+                    return self.claims.schedule(quarantine.ends, id);
+                }
+                (Call::Downgrade(claim.bearer.clone()), None)
             }
             Stage::Passing { fence, since, ttl } => {
                 // Which shows, too, whether it is ours.

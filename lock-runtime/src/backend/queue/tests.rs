@@ -1,6 +1,7 @@
 //! Every order in which answers, pushes and failures can come in, by hand.
 
 mod chains;
+mod downgrading;
 mod endings;
 mod failures;
 mod forbidden;
@@ -184,6 +185,7 @@ fn token(sent: &Sent) -> Token {
         | Call::Release { bearer, .. }
         | Call::Issue { bearer, .. }
         | Call::Shorten { bearer, .. }
+        | Call::Downgrade(bearer)
         | Call::Leave(bearer) => bearer.token,
         Call::Ask(bearers) => bearers[0].token,
         Call::Disown(grant) => grant.token,

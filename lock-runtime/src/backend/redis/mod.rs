@@ -246,6 +246,7 @@ impl Backend for Redis {
             Request::Abandon(id)
             | Request::Renew(id)
             | Request::Release(id)
+            | Request::Downgrade(id)
             | Request::Issue { id, .. } => self.bound.get(&id).copied().unwrap_or(0),
         };
         self.links[link].queue.submit(now, request);

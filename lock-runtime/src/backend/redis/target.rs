@@ -118,7 +118,9 @@ impl Target for Address {
             Layout::Setnx(_) => Capabilities {
                 store: "Redis with setnx",
                 read: false,
+                downgrade: false,
                 permits: false,
+                take: false,
                 several_keys: true,
                 min_hold: false,
                 list: false,
@@ -222,8 +224,11 @@ impl Target for Servers {
         Capabilities {
             // A majority could let in more than there are permits.
             permits: false,
+            take: false,
             // Only as far as the clocks of the servers agree.
             fair: false,
+            // Where the writer only waits, it would have to wait as a reader.
+            downgrade: false,
             // A majority could have two halves of a ticket.
             tickets: false,
             // Each server has a queue of its own.

@@ -120,7 +120,7 @@ impl<B: Backend> Backend for Recorded<B> {
                 self.asked.remove(id);
                 self.history.released(*id);
             }
-            Request::Renew(_) | Request::Query(..) => {}
+            Request::Renew(_) | Request::Downgrade(_) | Request::Query(..) => {}
         }
         self.store.submit(now, request);
     }

@@ -67,6 +67,8 @@ pub(crate) struct Remote<B> {
     /// Those that were taken back from the store, and whose last answer is still to come.
     withdrawn: BTreeSet<LeaseId>,
     failures: VecDeque<Outcome>,
+    /// Writers that have yet to go on as readers; they are asked for until the store answers.
+    downgrades: Vec<LeaseId>,
 }
 
 impl<B: Backend> Remote<B> {
@@ -81,6 +83,7 @@ impl<B: Backend> Remote<B> {
             waiting: BTreeMap::new(),
             withdrawn: BTreeSet::new(),
             failures: VecDeque::new(),
+            downgrades: Vec::new(),
         }
     }
 
@@ -98,6 +101,11 @@ impl<B: Backend> Remote<B> {
                 self.store.submit(now, Request::Acquire(Arc::clone(terms)));
             }
         }
+        if !is_cut {
+            for id in self.downgrades.drain(..) {
+                self.store.submit(now, Request::Downgrade(id));
+            }
+        }
     }
 
     /// A request has come to the end of its way.
@@ -110,7 +118,9 @@ impl<B: Backend> Remote<B> {
             Request::Abandon(id) => self.waiting.remove(id).is_some(),
             _ => false,
         };
-        if self.is_cut {
+        if let (true, Request::Downgrade(id)) = (self.is_cut, &request) {
+            self.downgrades.push(*id);
+        } else if self.is_cut {
             self.failures.extend(fail(request, waited));
         } else {
             self.store.submit(now, request);
@@ -202,5 +212,6 @@ fn fail(request: Request, waited: bool) -> Option<Outcome> {
             query.fail(cause());
             return None;
         }
+        Request::Downgrade(_) => return None,
     })
 }

@@ -67,6 +67,12 @@ pub(crate) enum Step {
     /// Its own node, after that change.
     Enter,
     Leave,
+    /// Its own node, which is to become that of a reader.
+    Writer,
+    /// It is replaced by that of a reader.
+    Downgrade,
+    /// That node, which may have been created.
+    Reader,
     /// The queue, for the node of a ticket.
     Seek,
     /// That node.

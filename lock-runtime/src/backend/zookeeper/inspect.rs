@@ -15,6 +15,7 @@ use crate::types::error::Cause;
 use crate::types::fence::FencingToken;
 use crate::types::holder::{Holder, Status, Waiter};
 use crate::types::key::LockKey;
+use crate::types::kind::Kind;
 use crate::types::overview::{MOST_HOLDERS, Overview, Summary};
 use crate::types::query::Pattern;
 
@@ -31,6 +32,13 @@ pub(super) struct Inspector {
     pub(super) clock: Clock,
     /// The node of the session, which tells the server's time when it is written.
     pub(super) session: Option<String>,
+}
+
+/// The kind in which the lock of a queue is held, unless it is free or cools down.
+fn held_as(queue: &[Entry]) -> Option<Kind> {
+    let mut holding = queue[..holders(queue)].iter();
+    let working = holding.find(|it| it.keeper != Keeper::Cooldown);
+    working.map(|it| it.kind)
 }
 
 /// A node of a queue, and what it says.
@@ -56,6 +64,7 @@ impl Inspector {
         let first = self.read(&path, first).await?;
         Ok(Status {
             key,
+            kind: held_as(&queue),
             holders: holding.iter().map(|it| it.holder(time)).collect(),
             waiting: waiting.len(),
             waiters: first.iter().map(|it| it.waiter(time)).collect(),
@@ -82,10 +91,7 @@ impl Inspector {
         let first = self.read(&path, first).await?;
         Ok((!queue.is_empty()).then(|| Summary {
             key,
-            kind: holding
-                .iter()
-                .find(|it| it.keeper != Keeper::Cooldown)
-                .map(|it| it.kind),
+            kind: held_as(&queue),
             holders: named.iter().map(|it| it.holder(time)).collect(),
             held_by: holding.len(),
             waiting: waiting.len(),

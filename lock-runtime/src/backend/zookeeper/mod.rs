@@ -54,6 +54,8 @@ impl Target for Address {
             // Nothing here makes entries.
             history: false,
             answers: false,
+            // Positions are counted in entries.
+            take: false,
             ..Capabilities::all("ZooKeeper")
         }
     }
@@ -240,6 +242,7 @@ impl Backend for ZooKeeper {
             Request::Renew(id) => self.queue.renew(id),
             Request::Release(id) => self.queue.release(now, id),
             Request::Query(query) => self.begin(query),
+            Request::Downgrade(id) => self.queue.downgrade(id),
             Request::Issue { id, ticket, time } => self.queue.issue(id, ticket, time),
         }
     }

@@ -5,6 +5,7 @@ mod acquiring;
 mod awaited;
 #[cfg(feature = "metrics")]
 mod counts;
+mod downgrading;
 mod releasing;
 #[cfg(test)]
 mod scene;
@@ -57,6 +58,8 @@ pub(crate) struct Operations {
     ended: EndedLeases,
     /// Releases and abandoned acquisitions whose end is not known yet.
     releasing: Numbered<LeaseId, Releasing>,
+    /// Writers whose store has yet to know that they are readers.
+    downgrading: Numbered<LeaseId, Answer<bool>>,
     observers: Observers,
     flushes: Vec<std::sync::mpsc::Sender<()>>,
     shutdown: Option<Shutdown>,
@@ -99,6 +102,7 @@ impl Operations {
             watchdog: Watchdog::default(),
             ended: EndedLeases::default(),
             releasing: Numbered::default(),
+            downgrading: Numbered::default(),
             observers: Observers::default(),
             flushes: Vec::new(),
             shutdown: None,
@@ -139,6 +143,7 @@ impl Operations {
                 time,
                 answer,
             } => self.issue(now, id, ticket, time, answer),
+            Op::Downgrade { id, answer } => self.downgrade(now, id, answer),
             Op::TakeBack(terms) => self.take_back(now, terms),
             Op::PollReturned(id) => self.poll_returned(now, id),
             Op::Query(query) => self.ask(query),
@@ -200,10 +205,6 @@ impl Operations {
                 }
                 None => self.released(now, id, Ok(false)),
             },
-            Outcome::Invalid { id, setting, why } => match self.finish(id) {
-                Some(acquiring) => acquiring.refuse(now, LockError::invalid(setting, why)),
-                None => self.released(now, id, Ok(false)),
-            },
             Outcome::Renewed { id, since, ttl } => {
                 if let Some((lease, left)) = self.watchdog.renewed(id, now, since, ttl) {
                     events::renewed(&lease.terms, left);
@@ -221,6 +222,7 @@ impl Operations {
                     events::asked(&lease.terms, lease.fence);
                 }
             }
+            Outcome::Downgraded { id, result } => self.downgraded(id, result),
             Outcome::NotHeld { id } => {
                 if let Some(lease) = self.watchdog.forget(id) {
                     self.lose(now, &lease);

@@ -20,6 +20,7 @@ use crate::types::ticket_id::TicketId;
 impl Operations {
     pub(super) fn release(&mut self, now: Moment, id: LeaseId, answer: Option<Answer<bool>>) {
         if let Some(lease) = self.watchdog.forget(id) {
+            self.give_up_downgrade(&lease);
             // Guards and bodies that still use the lease learn that it is over.
             lease.end();
             if !lease.is_limit() {
@@ -112,6 +113,7 @@ impl Operations {
     /// some of several servers.
     pub(super) fn lose(&mut self, now: Moment, lease: &Lease) {
         lease.end();
+        self.give_up_downgrade(lease);
         if !lease.is_limit() {
             tell(now, lease, End::Lost);
             self.let_go(now, lease, End::Lost, None);
@@ -125,6 +127,7 @@ impl Operations {
         let at = lease.deadline().min(now);
         // Before anybody looks at what runs under it.
         lease.end();
+        self.give_up_downgrade(&lease);
         if lease.is_limit() {
             return;
         }

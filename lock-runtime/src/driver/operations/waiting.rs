@@ -192,7 +192,6 @@ mod tests {
     use crate::backend::Outcome;
     use crate::driver::op::Op;
     use crate::driver::operations::scene::Scene;
-    use crate::types::kind::Kind;
 
     const UNAVAILABLE_WAIT: Duration = Duration::from_secs(2);
 
@@ -238,7 +237,7 @@ mod tests {
                 id,
                 cause: Arc::from(Box::from("refused")),
             },
-            Outcome::other_permits(id, Kind::Permits(2), 3),
+            Outcome::NoTicket { id },
         ];
         for last in last_words {
             let _answer = scene.acquire(1);

@@ -116,6 +116,10 @@ fn the_driver_is_notified_when_the_last_poll_returns_under_a_lease_that_has_ende
         }
         fn release_from_destructor(&self, _id: LeaseId) {}
         fn issue(&self, _id: LeaseId, _ticket: TicketId, _time: Duration, _answer: Answer<bool>) {}
+        fn downgrade(&self, _id: LeaseId, _answer: Answer<bool>) {}
+        fn check_downgrade(&self) -> Result<(), LockError> {
+            Ok(())
+        }
         fn check_tickets(&self) -> Result<(), LockError> {
             Ok(())
         }

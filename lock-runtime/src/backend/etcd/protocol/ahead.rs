@@ -118,7 +118,10 @@ impl Ahead {
                 }
             }
             Kind::Read => {
-                let others = [last(), last()].into_iter().flatten();
+                // A writer that goes on as a reader is the first of all.
+                let reads = front.first().filter(|it| it.kind == mine);
+                let is_other = |it: &Entry| reads.is_none_or(|reads| reads.key != it.key);
+                let others = [last(), last()].into_iter().flatten().filter(is_other);
                 let last = others.max_by_key(|entry| entry.created);
                 let last = last.map(|entry| entry.key);
                 let count = usize::from(last.is_some());
@@ -149,17 +152,8 @@ impl Ahead {
     }
 
     /// The position of an entry of kind `mine` behind them.
-    pub(crate) fn position(self, mine: Kind, is_newcomer: bool) -> Position<Vec<u8>> {
-        match (self.front.first(), mine) {
-            (
-                Some(&Entry {
-                    kind: Kind::Permits(held),
-                    ..
-                }),
-                Kind::Permits(asked),
-            ) if is_newcomer && held != asked => Position::OtherPermits(held),
-            _ => Position::after(mine, self.decide),
-        }
+    pub(crate) fn position(self, mine: Kind) -> Position<Vec<u8>> {
+        Position::after(mine, self.decide)
     }
 }
 

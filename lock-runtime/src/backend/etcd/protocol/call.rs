@@ -47,14 +47,6 @@ pub(crate) struct Sent<A> {
 }
 
 impl Call {
-    /// Reads all keys of a span.
-    pub(crate) fn keys(span: Span) -> Self {
-        Self::Range(RangeRequest {
-            keys_only: true,
-            ..range(span)
-        })
-    }
-
     /// Reads an entry, and those ahead of it, as the member that is asked knows them, or
     /// as a majority does.
     pub(crate) fn look(key: Vec<u8>, ahead: Vec<RangeRequest>, by_majority: bool) -> Self {
@@ -146,10 +138,10 @@ impl Call {
     }
 
     /// Lets a ticket keep an entry in the queue, on a lease of its own, if the entry was
-    /// `modified` last then; else reads the entry. The key of the ticket names the entry, and is
-    /// as old as its value.
+    /// `modified` last then; else reads the entry. The key of the ticket is `named` after the entry, and
+    /// is as old as its value.
     pub(crate) fn issue(
-        ticket: Vec<u8>,
+        (ticket, named): (Vec<u8>, Vec<u8>),
         key: Vec<u8>,
         modified: i64,
         value: Vec<u8>,
@@ -157,10 +149,7 @@ impl Call {
     ) -> Self {
         Self::Txn(TxnRequest {
             compare: vec![compare(key.clone(), Expected::ModRevision(modified))],
-            success: vec![
-                put(key.clone(), value, lease),
-                put(ticket, key.clone(), lease),
-            ],
+            success: vec![put(key.clone(), value, lease), put(ticket, named, lease)],
             failure: vec![op(Request::Range(own(key)))],
         })
     }

@@ -1,6 +1,7 @@
 //! The entries of a queue, and the values in which they describe themselves:
 //! `milliseconds since name`, where `name` says who, `since` is the holder's wall clock
 //! in milliseconds, and the first number is how long its lease lasts, or the cooldown or ticket.
+//! More lines say that somebody would like to have the lock, and that a writer is a reader now.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -31,8 +32,13 @@ pub(crate) struct Entry {
 
 /// The value of an entry.
 pub(crate) fn value(lasts: Duration, name: &str) -> Vec<u8> {
+    value_of(lasts, Duration::ZERO, name)
+}
+
+/// The value of an entry that has held the lock for this time.
+pub(crate) fn value_of(lasts: Duration, held: Duration, name: &str) -> Vec<u8> {
     let since = SystemTime::now().duration_since(UNIX_EPOCH);
-    let since = since.unwrap_or_default().as_millis();
+    let since = since.unwrap_or_default().saturating_sub(held).as_millis();
     format!("{} {since} {name}", lasts.as_millis()).into()
 }
 
@@ -41,16 +47,36 @@ fn asked(value: &[u8]) -> Vec<u8> {
     if is_asked(value) {
         return value.to_vec();
     }
-    [value, ASKED].concat()
+    with_line(value, ASKED)
 }
 
 /// Whether somebody would like to have the lock.
 pub(crate) fn is_asked(value: &[u8]) -> bool {
-    value.ends_with(ASKED)
+    has_line(value, ASKED)
 }
 
-/// A second line.
-const ASKED: &[u8] = b"\nasked";
+/// The value of a writer's entry, or the name of that entry, once it is a reader's: the key says
+/// that it is a writer's, since it keeps the position.
+pub(crate) fn downgraded(value: &[u8]) -> Vec<u8> {
+    with_line(value, READS)
+}
+
+/// Whether it is that of a reader which was a writer.
+pub(crate) fn is_downgraded(value: &[u8]) -> bool {
+    has_line(value, READS)
+}
+
+const ASKED: &[u8] = b"asked";
+const READS: &[u8] = b"reads";
+
+fn with_line(value: &[u8], line: &[u8]) -> Vec<u8> {
+    [value, b"\n", line].concat()
+}
+
+/// Whether one of the lines behind the first is this one.
+fn has_line(value: &[u8], line: &[u8]) -> bool {
+    value.split(|it| *it == b'\n').skip(1).any(|it| it == line)
+}
 
 /// Whether the value is that of an acquisition which has not been released.
 pub(crate) fn is_of(value: &[u8], token: Token) -> bool {
@@ -73,9 +99,10 @@ pub(crate) fn queue(keys: &Keys, kvs: Vec<KeyValue>) -> Vec<Entry> {
 
 fn read(keys: &Keys, kv: KeyValue) -> Option<Entry> {
     let (lock, kind, place) = keys.read(&kv.key)?;
+    let reads = is_downgraded(&kv.value);
     Some(Entry {
         lock,
-        kind,
+        kind: if reads { Kind::Read } else { kind },
         place: place.to_owned(),
         created: kv.create_revision,
         modified: kv.mod_revision,

@@ -3,7 +3,7 @@
 //! A ticket has a key of its own, which names the entry and was written together with it. An
 //! adoption compares that revision with the entry's, so that one adopter alone succeeds.
 
-use super::claim::Stage;
+use super::claim::{Downgrade, Stage};
 use super::{PAUSE, Queue, Step};
 use crate::backend::etcd::protocol::call::{Adopting, Call};
 use crate::backend::etcd::protocol::entry;
@@ -11,6 +11,7 @@ use crate::backend::etcd::protocol::messages::{RangeResponse, TxnResponse};
 use crate::backend::etcd::protocol::trouble::Trouble;
 use crate::backend::{Outcome, name};
 use crate::base::clock::Moment;
+use crate::types::kind::Kind;
 use crate::types::terms::LeaseId;
 
 impl Queue {
@@ -40,7 +41,10 @@ impl Queue {
         }
         let adopting = Adopting {
             key: claim.key.clone(),
-            value: entry::value(claim.lasts(), &name::name(claim.token, &claim.terms)),
+            value: claim.as_held(entry::value(
+                claim.lasts(),
+                &name::name(claim.token, &claim.terms),
+            )),
             modified: claim.modified,
             ticket,
             lease: base.lease,
@@ -69,15 +73,22 @@ impl Queue {
             };
         }
         let terms = &claim.terms;
-        let is_for_it = |key: &[u8]| {
-            let read = self.keys.read(key);
-            read.is_some_and(|(lock, kind, _)| lock == terms.key && kind == terms.kind)
+        // The entry of a writer may be that of a reader by now.
+        let named = |named: &[u8]| {
+            let key = named.split(|it| *it == b'\n').next()?;
+            let (lock, kind, _) = self.keys.read(key)?;
+            let reads = entry::is_downgraded(named);
+            let kind = if reads { Kind::Read } else { kind };
+            let is_it = lock == terms.key && kind == terms.kind;
+            is_it.then(|| (key.to_vec(), reads))
         };
-        let Some(ticket) = found.filter(|it| is_for_it(&it.value)) else {
+        let found = found.and_then(|it| Some((named(&it.value)?, it.mod_revision)));
+        let Some(((key, reads), modified)) = found else {
             return self.retire(Outcome::NoTicket { id });
         };
-        claim.key = ticket.value;
-        claim.modified = ticket.mod_revision;
+        claim.key = key;
+        claim.downgrade = reads.then_some(Downgrade::Done);
+        claim.modified = modified;
         claim.stage = Stage::Adopting;
         self.go_on(now, id);
     }

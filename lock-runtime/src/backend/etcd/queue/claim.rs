@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::noted::Noted;
+use crate::backend::etcd::protocol::entry;
 use crate::backend::etcd::protocol::keys::Span;
 use crate::backend::token::Token;
 use crate::base::clock::Moment;
@@ -57,8 +58,18 @@ pub(super) struct Claim {
     pub(super) takes_back: bool,
     /// The note of its grant, once one is written or about to be.
     pub(super) noted: Option<Noted>,
+    /// How far its entry says that it is a reader that was a writer, if it is.
+    pub(super) downgrade: Option<Downgrade>,
     /// The holder when it last looked.
     pub(super) holder: Option<Box<Holder>>,
+}
+
+/// How far the entry of a reader that was a writer says so.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Downgrade {
+    /// It may not say it yet.
+    Asked,
+    Done,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -131,6 +142,7 @@ impl Claim {
             may_be_deleted: false,
             takes_back: false,
             noted: None,
+            downgrade: None,
             holder: None,
             terms,
         }
@@ -157,6 +169,14 @@ impl Claim {
     /// Whether a call about its entry may come late.
     pub(super) fn is_unsure(&self) -> bool {
         self.may_be_made || self.may_be_deleted
+    }
+
+    /// What is written into its entry, or names that: if it is a reader that was a writer, it says so.
+    pub(super) fn as_held(&self, value: Vec<u8>) -> Vec<u8> {
+        match self.downgrade {
+            Some(_) => entry::downgraded(&value),
+            None => value,
+        }
     }
 
     /// Whether its caller still waits for the lock.

@@ -50,7 +50,9 @@ impl Queue {
         let name = name::name(claim.token, &claim.terms);
         let value = entry::value(time, &name::of_ticket(ticket, &name));
         let key = claim.key.clone();
-        let call = Call::issue(self.keys.ticket(ticket), key, claim.modified, value, lease);
+        let ticket = (self.keys.ticket(ticket), claim.as_held(key.clone()));
+        let value = claim.as_held(value);
+        let call = Call::issue(ticket, key, claim.modified, value, lease);
         let call = call.and(claim.end_of_grant());
         self.send(now, id, Step::Issue, call);
     }

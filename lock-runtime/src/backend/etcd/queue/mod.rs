@@ -3,6 +3,7 @@
 mod adopting;
 mod batches;
 mod claim;
+mod downgrading;
 mod history;
 mod inspect;
 mod issuing;

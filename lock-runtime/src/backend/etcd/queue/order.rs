@@ -50,6 +50,8 @@ pub(crate) enum Step {
     Lease,
     /// Moves the entry there.
     Move,
+    /// Turns the entry of a writer into that of a reader.
+    Downgrade,
     /// Lets a ticket keep the entry.
     Issue,
     /// Looks for the entry of a ticket, or of an adopter that has gone away.

@@ -98,6 +98,8 @@ impl Queue {
             (Step::Move, Ok(Reply::Txn(txn))) => self.moved(now, id, &txn),
             (Step::Delete, Ok(Reply::Deleted(it))) => self.deleted(id, it.deleted > 0),
             (Step::Delete, Ok(Reply::Txn(txn))) => self.deleted(id, txn.deleted() > 0),
+            (Step::Downgrade, Ok(Reply::Txn(txn))) => self.downgraded(now, id, txn),
+            (Step::Downgrade, Err(Trouble::Never(cause))) => self.not_downgraded(id, cause),
             (Step::Issue, Ok(Reply::Txn(txn))) => self.issued(now, id, txn),
             (Step::Seek, Ok(Reply::Range(range))) => self.sought(now, id, range),
             (Step::Adopt, Ok(Reply::Txn(txn))) => self.adopted(now, id, txn),

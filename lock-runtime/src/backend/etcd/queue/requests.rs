@@ -19,6 +19,7 @@ impl Queue {
             Request::Abandon(id) => self.abandon(now, id),
             Request::Renew(id) => self.renew(now, id),
             Request::Release(id) => self.release(now, id),
+            Request::Downgrade(id) => self.downgrade(now, id),
             Request::Issue { id, ticket, time } => self.issue(now, id, ticket, time),
             // The backend answers a query by calls, which go through `inspect`.
             Request::Query(_) => {}

@@ -1,6 +1,6 @@
 //! How a claim goes on: what its stage asks for, and the way from its entry to the lock.
 
-use super::claim::{Claim, Stage, whole_seconds};
+use super::claim::{Claim, Downgrade, Stage, whole_seconds};
 use super::inspect::CALL_TIMEOUT;
 use super::{PAUSE, Queue, Recipient, SHORT, Step};
 use crate::backend::etcd::protocol::ahead::{Ahead, reads};
@@ -49,7 +49,7 @@ impl Queue {
             }
             Stage::Moving { cools_until, lease } => {
                 let name = format!("-{}", name::name(claim.token, terms));
-                let value = entry::value(cools_until.since(now), &name);
+                let value = claim.as_held(entry::value(cools_until.since(now), &name));
                 let call = Call::rewrite(claim.key.clone(), claim.created, value, lease);
                 (Step::Move, call.and(claim.end_of_grant()))
             }
@@ -162,16 +162,12 @@ impl Queue {
         let is_one = ahead.is_one();
         let is_newcomer = claim.holder.is_none();
         let others = ahead.front.waiters(usize::from(counted));
-        let (span, writes) = match ahead.position(mine, is_newcomer) {
+        let (span, writes) = match ahead.position(mine) {
             Position::Enter => {
                 // Others may have come before it has read, and seen it wait.
                 claim.announces = counted;
                 self.unwatch(id);
                 return self.enter(now, id);
-            }
-            Position::OtherPermits(held) => {
-                self.claims.report(Outcome::other_permits(id, mine, held));
-                return self.leave(now, id);
             }
             // It writes when it has entered, and when it begins to cool down.
             Position::Behind(key) => {
@@ -253,6 +249,7 @@ impl Queue {
         if claim.unwatched {
             return self.send(now, id, Step::Check, Call::get(key));
         }
+        let downgrades = claim.downgrade == Some(Downgrade::Asked);
         let announcement = claim.announces.then(|| {
             let name = name::name(claim.token, &claim.terms);
             let value = entry::value(claim.lasts(), &name);
@@ -262,7 +259,9 @@ impl Queue {
             let end = Vec::new();
             self.watch(id, Span { key, end }, seen + 1, true);
         }
-        if let Some(call) = announcement {
+        if downgrades {
+            self.go_on_downgrading(now, id);
+        } else if let Some(call) = announcement {
             self.send(now, id, Step::Announce, call);
         }
     }

@@ -30,6 +30,9 @@ fn note(status: &mut Status, row: &Row) -> Option<()> {
         "holder" => {
             let left = Duration::from_millis(row.number(5)?);
             let holder = holder(row.text(2)?, left, row.number(3), row.number(4));
+            if !holder.cooling_down {
+                status.kind = kind::parse(row.text(1)?);
+            }
             status.holders.push(holder);
         }
         "waiter" => {

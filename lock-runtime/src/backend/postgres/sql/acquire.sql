@@ -25,13 +25,6 @@ BEGIN
   END IF;
   l := take(acquire_slowly.name, make => true);
   its_fence := extend(l, acquire_slowly.token, ttl);
-  IF its_fence IS NULL AND l.kind LIKE 'p%' AND plain_kind LIKE 'p%' AND l.kind <> plain_kind
-    AND l.expires > clock_timestamp()
-  THEN
-    r.status := 'differs';
-    r.kind := l.kind;
-    RETURN r;
-  END IF;
   IF its_fence IS NULL THEN
     -- Waiters go first.
     IF l.waiters > 0 AND NOT wait THEN l := put(serve(l, acquire_slowly.session)); END IF;

@@ -16,8 +16,8 @@ BEGIN
   LOOP
     EXECUTE format('REVOKE EXECUTE ON FUNCTION %s FROM PUBLIC', f.id);
     CONTINUE WHEN f.name <> ALL (ARRAY['acquire', 'acquire_noted', 'acquire_unless_full', 'adopt', 'adopt_noted', 'ask',
-      'ask_noted', 'ask_to_yield', 'assert_fence', 'bell', 'force', 'grants', 'held', 'issue', 'issue_noted', 'list', 'many',
-      'overview', 'pass', 'quarantined', 'release', 'release_noted', 'renew', 'standing', 'status', 'sweep', 'version']);
+      'ask_noted', 'ask_to_yield', 'assert_fence', 'bell', 'downgrade', 'downgrade_noted', 'force', 'grants', 'held', 'issue',
+      'issue_noted', 'list', 'many', 'overview', 'pass', 'quarantined', 'release', 'release_noted', 'renew', 'standing', 'status', 'sweep', 'version']);
     EXECUTE format('GRANT EXECUTE ON FUNCTION %s TO PUBLIC', f.id);
     EXECUTE format('ALTER FUNCTION %s SECURITY DEFINER SET search_path FROM CURRENT', f.id);
     CONTINUE WHEN f.name IN ('bell', 'version');

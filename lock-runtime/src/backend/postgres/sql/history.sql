@@ -90,6 +90,15 @@ BEGIN
   RETURN ours;
 END $$;
 
+CREATE OR REPLACE FUNCTION downgrade_noted(name text, token uuid, session uuid, longest int, keep int) RETURNS bool
+LANGUAGE plpgsql AS $$
+DECLARE
+  ours bool := downgrade(name, token, session, longest);
+BEGIN
+  PERFORM note_holders(name, keep);
+  RETURN ours;
+END $$;
+
 CREATE OR REPLACE FUNCTION issue_noted(name text, token uuid, ticket text, "time" int, durable bool) RETURNS bool
 LANGUAGE plpgsql AS $$
 DECLARE

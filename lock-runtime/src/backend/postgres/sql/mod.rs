@@ -19,6 +19,7 @@ const TEMPLATE: &str = concat!(
     include_str!("release.sql"),
     include_str!("renew.sql"),
     include_str!("pass.sql"),
+    include_str!("downgrade.sql"),
     include_str!("tickets.sql"),
     include_str!("ask.sql"),
     include_str!("many.sql"),

@@ -3,14 +3,14 @@ DO $$
 BEGIN
   IF to_regtype('reply') IS NULL THEN
     CREATE TYPE reply AS (
-      status     text,    -- granted, waiting, busy, differs, gone, quarantined; in many also: ours, not ours; in adopt: no ticket
+      status     text,    -- granted, waiting, busy, gone, quarantined; in many also: ours, not ours; in adopt: no ticket
       fence      bigint,  -- granted
       place      bigint,  -- waiting
       left_ms    bigint,  -- waiting, busy: of the lease that ends first; quarantined: of the quarantine
       holder     text,    -- waiting, busy: whose lease that is
       others     int,     -- waiting, busy: how many others wait
       longest_ms bigint,  -- waiting, busy: for how long the first of the queue has waited
-      kind       text,    -- differs: how the lock is held
+      kind       text,    -- unused
       call       int      -- in many: the number of the call, from 1
     );
   END IF;

@@ -72,6 +72,8 @@ pub(crate) enum Call<S> {
         bearer: Bearer,
         note: Option<Note>,
     },
+    /// Lets a writer go on as a reader.
+    Downgrade(Bearer),
     /// In a chain, it holds the lock under this fence from now on.
     Pass {
         bearer: Bearer,
@@ -160,6 +162,7 @@ impl<S: Step> Call<S> {
         match self {
             Self::Acquire { bearer, .. }
             | Self::Leave(bearer)
+            | Self::Downgrade(bearer)
             | Self::Renew { bearer, .. }
             | Self::Pass { bearer, .. }
             | Self::Raise { bearer, .. }
@@ -179,6 +182,7 @@ impl<S: Step> Call<S> {
         match self {
             Self::Acquire { bearer, .. }
             | Self::Leave(bearer)
+            | Self::Downgrade(bearer)
             | Self::Renew { bearer, .. }
             | Self::Pass { bearer, .. }
             | Self::Raise { bearer, .. }

@@ -3,9 +3,22 @@
 use std::fmt;
 
 use crate::types::kind::Kind;
+use crate::types::terms::Terms;
 
-/// `x`, `r`, or `p` and the number of permits.
-pub(crate) struct KindCode(pub(crate) Kind);
+/// `x`, `r`, or `p` and the number of permits; behind that a `/` and how many of them the acquisition takes, if it
+/// takes several.
+pub(crate) struct KindCode {
+    kind: Kind,
+    take: u32,
+}
+
+impl KindCode {
+    /// That of an acquisition.
+    pub(crate) fn of(terms: &Terms) -> Self {
+        let Terms { kind, take, .. } = *terms;
+        Self { kind, take }
+    }
+}
 
 /// Reads the code of a kind.
 pub(crate) fn parse(code: &str) -> Option<Kind> {
@@ -15,6 +28,7 @@ pub(crate) fn parse(code: &str) -> Option<Kind> {
         // Another client may count further.
         _ => {
             let digits = code.strip_prefix('p')?;
+            let digits = digits.split('/').next()?;
             Some(Kind::Permits(digits.parse().unwrap_or(u32::MAX)))
         }
     }
@@ -22,10 +36,11 @@ pub(crate) fn parse(code: &str) -> Option<Kind> {
 
 impl fmt::Display for KindCode {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.0 {
+        match self.kind {
             Kind::Exclusive => f.write_str("x"),
             Kind::Read => f.write_str("r"),
-            Kind::Permits(most) => write!(f, "p{most}"),
+            Kind::Permits(most) if self.take == 1 => write!(f, "p{most}"),
+            Kind::Permits(most) => write!(f, "p{most}/{}", self.take),
         }
     }
 }

@@ -17,10 +17,6 @@ pub(crate) enum Reply<S: Step> {
     Busy {
         ahead: Ahead,
     },
-    /// Held with so many permits.
-    Differs {
-        permits: u32,
-    },
     Gone,
     /// There is no such ticket to adopt.
     NoTicket,

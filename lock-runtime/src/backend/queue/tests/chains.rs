@@ -1,6 +1,7 @@
 //! Chains: several are handed a lock at once, and hand it over among themselves.
 
 mod answers;
+mod downgrades;
 mod endings;
 mod passes;
 

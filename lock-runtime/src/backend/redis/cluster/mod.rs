@@ -204,6 +204,7 @@ impl Backend for Cluster {
             Request::Abandon(id)
             | Request::Renew(id)
             | Request::Release(id)
+            | Request::Downgrade(id)
             | Request::Issue { id, .. } => self.bound.get(&id).copied().unwrap_or(0),
         };
         self.sharded[sharded].queue.submit(now, request);

@@ -114,8 +114,17 @@ fn summary(key: &LockKey, facts: &Value) -> Option<Summary> {
     let name = text(value)?;
     let sharing = usize::try_from(number(sharing)?).ok()?;
     let mut holders = Vec::new();
-    for facts in sharers.chunks_exact(3) {
-        holders.push(holder(facts)?);
+    let sharers = sharers.chunks_exact(3);
+    let taken = match sharers.remainder() {
+        [Value::Array(taken)] => taken,
+        _ => &Vec::new(),
+    };
+    for (at, facts) in sharers.enumerate() {
+        let mut holder = holder(facts)?;
+        if let Some(taken) = taken.get(at) {
+            holder.permits = u32::try_from(number(taken)?).unwrap_or(u32::MAX);
+        }
+        holders.push(holder);
     }
     // A missing key has -2 ms left.
     let is_owned = !matches!(left, Value::Int(-2));

@@ -126,13 +126,26 @@ pub(super) fn read(key: LockKey, known: &Value) -> Option<(Status, Vec<Token>)> 
     let waiters = waiters.chunks_exact(3).map(read_waiter);
     status.waiters = waiters.collect::<Option<_>>()?;
     let mut tokens = Vec::new();
-    for facts in holders.chunks_exact(3) {
-        let holder = holder(facts)?;
+    let holders = holders.chunks_exact(3);
+    let (kind, taken) = match holders.remainder() {
+        [Value::Array(held)] => {
+            let (kind, taken) = held.split_first()?;
+            (kind::parse(&text(kind)?), taken)
+        }
+        // The setnx protocol has no other kind.
+        _ => (Some(Kind::Exclusive), &[][..]),
+    };
+    for (at, facts) in holders.enumerate() {
+        let mut holder = holder(facts)?;
+        if let Some(taken) = taken.get(at) {
+            holder.permits = u32::try_from(number(taken)?).unwrap_or(u32::MAX);
+        }
         if !holder.cooling_down && holder.process.is_some() {
             tokens.extend(Token::parse(&holder.id));
         }
         status.holders.push(holder);
     }
+    status.kind = kind.filter(|_| status.is_held());
     Some((status, tokens))
 }
 

@@ -10,12 +10,11 @@
 --         {name, 'waiting', position, ms left of a holder, its name, how many others
 --          wait, and if it is not in the fast path, ms for which the first has waited}
 --         {name, 'busy', '', and the same from there}
---         {name, 'differs', kind}: it is held with another number of permits
 --         {name, 'gone'}: our own channel has no listener
 local name, ttl, channel, kind = ARGV[1], ARGV[2], ARGV[3], ARGV[4] or ''
 local more, alone = kind == 'x+', kind == 'x-'
 if kind == '' or more or alone then kind = 'x' end
-if kind ~= 'x' and kind ~= 'r' and not string.match(kind, '^p[1-9]%d*$') then
+if kind ~= 'x' and kind ~= 'r' and not string.match(taken_of(kind), '^p[1-9]%d*$') then
   return redis.error_reply('ERR the kind is x, r, or p and a number')
 end
 local owner = redis.call('GET', OWNER)
@@ -31,10 +30,6 @@ if redis.call('EXISTS', QUEUE) == 1 or not may_enter(owner, kind) then
     owner = dispatch(owner)
     forget_silent()
     if redis.call('ZCARD', QUEUE) >= most then channel = '' end
-  end
-  local permits = shared(owner)
-  if permits and permits ~= kind and string.find(permits, '^p') and string.find(kind, '^p') then
-    return {name, 'differs', permits}
   end
   if channel ~= '' then
     local now = time()

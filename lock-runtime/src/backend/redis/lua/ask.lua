@@ -13,7 +13,7 @@ local owner, granted, chained = dispatch(redis.call('GET', OWNER))
 local left, who = served(owner)
 local reply = {left, who}
 for i = 2, #ARGV do
-  local kind, ttl, name = string.match(ARGV[i], '^(%a%d*):(%d+):[^\n]*\n(.+)$')
+  local kind, ttl, name = string.match(ARGV[i], '^(%a[%d/]*):(%d+):[^\n]*\n(.+)$')
   local answer
   if owner and extend(owner, name, kind, ttl) then
     answer = {name, 'granted', granted[name] or next_fence()}

@@ -3,7 +3,10 @@
 -- ARGV[1] the channel that every connection listens to
 -- reply   how many held it
 sweep(millis())
-local holders = redis.call('ZRANGE', HOLDERS, 0, -1)
+local holders = {}
+for _, holder in ipairs(redis.call('ZRANGE', HOLDERS, 0, -1)) do
+  if string.byte(holder) ~= 43 then holders[#holders + 1] = holder end -- '+'
+end
 local owner = redis.call('GET', OWNER)
 if owner and not shared(owner) then holders = {owner} end
 if not owner then holders = {} end

@@ -19,7 +19,9 @@
 --             their leases (server time in milliseconds)
 --
 -- A name is a token, who has it and for which function. A kind is x (exclusive),
--- r (readers) or p and the number of permits.
+-- r (readers) or p and the number of permits; behind that a slash and how many of them one
+-- acquisition takes, if it takes several. It is among the holders once for each then: under
+-- its name, and under '+2 ' and its name, '+3 ' and its name, and so on.
 
 local OWNER, FENCE = KEYS[1], KEYS[2]
 local QUEUE, SEEN, HOLDERS = OWNER .. ':q', OWNER .. ':s', OWNER .. ':h'
@@ -112,15 +114,34 @@ local function shared(owner)
   return kind and redis.call('EXISTS', HOLDERS) == 1 and kind
 end
 
+-- A kind without how many of its permits are taken, and that number.
+local function taken_of(kind)
+  local base, take = string.match(kind, '^(p%d+)/(%d+)$')
+  return base or kind, tonumber(take or 1)
+end
+
+-- The name under which a holder of several permits has the one of this number.
+local function permit(name, number)
+  return number == 1 and name or '+' .. number .. ' ' .. name
+end
+
+-- Sets the end of the lease of a holder who shares the lock.
+local function lend(name, take, ends)
+  for number = 1, take do
+    redis.call('ZADD', HOLDERS, digits(ends), permit(name, number))
+  end
+end
+
 -- Whether one more of this kind may hold the lock beside its owner, if there is
 -- one. Those whose leases have ended do not count.
 local function may_enter(owner, kind)
   if not owner then return true end
-  if kind == 'x' or shared(owner) ~= kind then return false end
-  local most = tonumber(string.sub(kind, 2))
-  if not most or redis.call('ZCARD', HOLDERS) < most then return true end
+  local base, take = taken_of(kind)
+  if kind == 'x' or shared(owner) ~= base then return false end
+  local most = tonumber(string.sub(base, 2))
+  if not most or redis.call('ZCARD', HOLDERS) + take <= most then return true end
   -- Nothing is written, which would let a newcomer pass when memory is full.
-  return redis.call('ZCOUNT', HOLDERS, '(' .. digits(millis()), '+inf') < most
+  return redis.call('ZCOUNT', HOLDERS, '(' .. digits(millis()), '+inf') + take <= most
 end
 
 -- Forgets those whose leases have ended.
@@ -135,14 +156,15 @@ local function hold(owner, name, kind, ttl)
     return
   end
   local now = millis()
+  local base, take = taken_of(kind)
   if not owner then
     -- What a lock that was lost has left behind.
     redis.call('DEL', HOLDERS)
-    redis.call('SET', OWNER, '*' .. kind, 'PX', ttl)
+    redis.call('SET', OWNER, '*' .. base, 'PX', ttl)
   else
     sweep(now)
   end
-  redis.call('ZADD', HOLDERS, digits(now + ttl), name)
+  lend(name, take, now + ttl)
   settle(now)
 end
 
@@ -153,12 +175,13 @@ local function extend(owner, name, kind, ttl)
     redis.call('PEXPIRE', OWNER, ttl)
     return true
   end
-  if kind == 'x' or owner ~= '*' .. kind then return false end
+  local base, take = taken_of(kind)
+  if kind == 'x' or owner ~= '*' .. base then return false end
   local now = millis()
   local ends = tonumber(redis.call('ZSCORE', HOLDERS, name) or 0)
   if ends <= now then return false end
   redis.call('PEXPIRE', OWNER, ttl)
-  redis.call('ZADD', HOLDERS, digits(now + ttl), name)
+  lend(name, take, now + ttl)
   settle(now)
   return true
 end
@@ -169,7 +192,7 @@ local function served(owner)
     local now = millis()
     sweep(now)
     local first = redis.call('ZRANGE', HOLDERS, 0, 0, 'WITHSCORES')
-    if first[1] then return first[2] - now, first[1] end
+    if first[1] then return first[2] - now, (string.gsub(first[1], '^%+%d+ ', '')) end
   end
   return redis.call('PTTL', OWNER), owner or ''
 end
@@ -189,7 +212,7 @@ local function forget_silent()
   if not is_silent(SWEPT, now) then return end
   local gone = {}
   for _, member in ipairs(redis.call('ZRANGE', QUEUE, 0, MOST - 1)) do
-    local channel = string.match(member, '^%a%d*:[1-9]%d*:([^\n]+)\n') or ''
+    local channel = string.match(member, '^%a[%d/]*:[1-9]%d*:([^\n]+)\n') or ''
     if gone[channel] == nil then gone[channel] = is_silent(channel, now) end
     if gone[channel] then redis.call('ZREM', QUEUE, member) end
   end
@@ -223,7 +246,7 @@ local function dispatch(owner, popped, popped_position, deaf)
       popped = nil
     end
     if not head then break end
-    local kind, ttl, channel, name = string.match(head, '^(%a%d*):([1-9]%d*):([^\n]+)\n(.+)$')
+    local kind, ttl, channel, name = string.match(head, '^(%a[%d/]*):([1-9]%d*):([^\n]+)\n(.+)$')
     -- What no member looks like is nobody's, and silent.
     channel = channel or ''
     now = now or time()
@@ -246,12 +269,14 @@ local function dispatch(owner, popped, popped_position, deaf)
           owner = name
           break
         end
-        owner = '*' .. kind
+        owner = '*' .. taken_of(kind)
       else
         gone[channel] = true
         if kind == 'x' then
           redis.call('DEL', OWNER)
-        elseif redis.call('ZREM', HOLDERS, name) == 1 then
+        else
+          local _, take = taken_of(kind)
+          for number = 1, take do redis.call('ZREM', HOLDERS, permit(name, number)) end
           settle(millis())
         end
         owner = redis.call('GET', OWNER)

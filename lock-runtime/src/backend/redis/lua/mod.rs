@@ -113,6 +113,7 @@ pub(crate) const RENEW: &str = whole!(concat!(
 ));
 pub(crate) const RAISE: &str = whole!(general!("raise.lua"));
 pub(crate) const ISSUE: &str = whole!(general!("issue.lua"));
+pub(crate) const DOWNGRADE: &str = whole!(general!("downgrade.lua"));
 pub(crate) const ADOPT: &str = whole!(general!("adopt.lua"));
 pub(crate) const STATUS: &str = whole!(join!(
     "limits.lua",
@@ -144,6 +145,7 @@ pub(crate) const MANY_DECLARED: &str = whole!(many!());
 
 pub(crate) const LOGGED_ACQUIRE: &str = logged!(include_str!("acquire.lua"));
 pub(crate) const LOGGED_ASK: &str = logged!(include_str!("ask.lua"));
+pub(crate) const LOGGED_DOWNGRADE: &str = logged!(include_str!("downgrade.lua"));
 pub(crate) const LOGGED_RELEASE: &str = logged!(concat!(
     "local function release(KEYS, ARGV)\n\
      local owner, head, position, deaf = redis.call('GET', OWNER)\n",

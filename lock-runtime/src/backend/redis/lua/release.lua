@@ -29,9 +29,18 @@ elseif shared(owner) then
   if ends then
     local now = millis()
     redis.call('ZREM', HOLDERS, name)
-    if now < tonumber(ends) then
+    local ours = now < tonumber(ends)
+    if ours then
       reply = name
-      if cooldown then redis.call('ZADD', HOLDERS, digits(now + cooldown), '-' .. name) end
+      if cooldown then lend('-' .. name, 1, now + cooldown) end
+    end
+    -- The rest of several permits.
+    local number = 2
+    while string.byte(owner, 2) == 112 and redis.call('ZREM', HOLDERS, permit(name, number)) == 1 do -- 'p'
+      if ours and cooldown then
+        redis.call('ZADD', HOLDERS, digits(now + cooldown), permit('-' .. name, number))
+      end
+      number = number + 1
     end
     settle(now)
     owner = redis.call('GET', OWNER)

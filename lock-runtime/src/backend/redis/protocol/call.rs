@@ -26,6 +26,7 @@ impl Call {
             Self::Acquire { bearer, .. } if bearer.terms.adopts.is_some() => &scripts::ADOPT,
             Self::Acquire { .. } => &scripts::ACQUIRE,
             Self::Issue { .. } => &scripts::ISSUE,
+            Self::Downgrade(_) => &scripts::DOWNGRADE,
             Self::Ask(_) => &scripts::ASK,
             Self::Leave(_) | Self::Release { .. } | Self::Disown(_) => &scripts::RELEASE,
             // Redis need not know who of a chain holds the lock.
@@ -48,6 +49,7 @@ impl Call {
                 | Self::Ask(_)
                 | Self::Leave(_)
                 | Self::Release { .. }
+                | Self::Downgrade(_)
                 | Self::Disown(_)
                 | Self::Step(Inspect::ForceRelease(_))
         )
@@ -106,7 +108,7 @@ impl Call {
         cmd.arg(&*bearer.name)
             // None at all would be refused.
             .arg(millis(ttl).max(1))
-            .arg(Text(KindCode(bearer.terms.kind)));
+            .arg(Text(KindCode::of(&bearer.terms)));
         cmd
     }
 
@@ -169,10 +171,12 @@ impl Call {
                     .arg(millis(*time).max(1));
                 cmd
             }
+            Self::Downgrade(bearer) => {
+                about(script(&scripts::DOWNGRADE, &bearer.terms.key), &bearer.name)
+            }
             Self::Disown(grant) => {
-                let mut cmd = names.call_on(&scripts::RELEASE, &grant.owner, by_text);
-                cmd.arg(&*grant.name);
-                cmd
+                let cmd = names.call_on(&scripts::RELEASE, &grant.owner, by_text);
+                about(cmd, &grant.name)
             }
             Self::Renew { bearer, note } => {
                 let mut cmd = renew(bearer, bearer.terms.ttl);
@@ -188,7 +192,7 @@ impl Call {
                 let mut cmd = script(&scripts::RAISE, &terms.key);
                 cmd.arg(&*bearer.name)
                     .arg(millis(terms.ttl))
-                    .arg(Text(KindCode(terms.kind)))
+                    .arg(Text(KindCode::of(terms)))
                     .arg(fence);
                 cmd
             }
@@ -214,6 +218,12 @@ impl Call {
     }
 }
 
+/// A call about the acquisition of this name.
+fn about(mut cmd: Cmd, name: &str) -> Cmd {
+    cmd.arg(name);
+    cmd
+}
+
 /// What `acquire` takes; what says nothing at the end is left out.
 fn add_acquisition(
     cmd: &mut Cmd,
@@ -232,7 +242,7 @@ fn add_acquisition(
     let most = terms.max_waiters;
     let has_more = position.is_some() || most.is_some();
     if terms.kind != Kind::Exclusive || company != Company::Unsaid || has_more {
-        let (kind, mark) = (KindCode(terms.kind), mark(company));
+        let (kind, mark) = (KindCode::of(terms), mark(company));
         cmd.arg(Text(format_args!("{kind}{mark}")));
     }
     match (position, most) {
@@ -247,7 +257,7 @@ fn add_adoption(cmd: &mut Cmd, bearer: &Bearer) {
     let terms = &bearer.terms;
     cmd.arg(&*bearer.name)
         .arg(millis(terms.ttl))
-        .arg(Text(KindCode(terms.kind)));
+        .arg(Text(KindCode::of(terms)));
     if let Some(ticket) = terms.adopts {
         cmd.arg(Text(format_args!("{TICKET}{ticket}")));
     }
@@ -256,6 +266,6 @@ fn add_adoption(cmd: &mut Cmd, bearer: &Bearer) {
 /// The member that stands for a bearer in the queue.
 fn add_member(cmd: &mut Cmd, names: &KeyNames, bearer: &Bearer) {
     let (terms, channel) = (&*bearer.terms, &names.channel);
-    let (kind, ttl, name) = (KindCode(terms.kind), millis(terms.ttl), &bearer.name);
+    let (kind, ttl, name) = (KindCode::of(terms), millis(terms.ttl), &bearer.name);
     cmd.arg(Text(format_args!("{kind}:{ttl}:{channel}\n{name}")));
 }

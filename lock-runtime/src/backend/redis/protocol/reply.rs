@@ -9,12 +9,10 @@ use super::call::Call;
 use super::inspection::Inspect;
 use crate::backend::queue::protocol::ahead::Ahead;
 use crate::backend::queue::protocol::call::Bearer;
-use crate::backend::queue::protocol::kind;
 use crate::backend::queue::protocol::reply::{self, Standing};
 use crate::backend::queue::protocol::trouble::Trouble;
 use crate::backend::token::Token;
 use crate::types::crowd::Crowd;
-use crate::types::kind::Kind;
 
 /// The answer of a script.
 pub(crate) type Reply = reply::Reply<Inspect>;
@@ -40,6 +38,7 @@ impl Call {
                 | Self::Raise { bearer, .. }
                 | Self::Release { bearer, .. }
                 | Self::Issue { bearer, .. }
+                | Self::Downgrade(bearer)
                 | Self::Shorten { bearer, .. },
                 value,
             ) => ours(value, &bearer.name),
@@ -70,12 +69,6 @@ fn not_granted(items: &[Value], expected: Token) -> Option<Reply> {
         }),
         ("busy", [_, left, owner, crowd @ ..]) => Some(Reply::Busy {
             ahead: ahead(left, text(owner)?, crowd)?,
-        }),
-        ("differs", [kind]) => Some(Reply::Differs {
-            permits: match kind::parse(&text(kind)?)? {
-                Kind::Permits(permits) => permits,
-                Kind::Exclusive | Kind::Read => return None,
-            },
         }),
         ("gone", []) => Some(Reply::Gone),
         ("no ticket", []) => Some(Reply::NoTicket),

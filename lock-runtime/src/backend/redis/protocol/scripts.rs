@@ -28,6 +28,7 @@ scripts!(
     RENEW,
     RAISE,
     ISSUE,
+    DOWNGRADE,
     ADOPT,
     MANY,
     MANY_DECLARED,
@@ -42,6 +43,7 @@ scripts!(
     LOGGED_ASK,
     LOGGED_RELEASE,
     LOGGED_ISSUE,
+    LOGGED_DOWNGRADE,
     LOGGED_ADOPT,
     LOGGED_RIGHTS,
     SETNX_ACQUIRE,
@@ -53,13 +55,14 @@ scripts!(
     SETNX_RIGHTS
 );
 
-static ALL: [&Script; 29] = [
+static ALL: [&Script; 31] = [
     &ACQUIRE,
     &ASK,
     &RELEASE,
     &RENEW,
     &RAISE,
     &ISSUE,
+    &DOWNGRADE,
     &ADOPT,
     &MANY,
     &MANY_DECLARED,
@@ -74,6 +77,7 @@ static ALL: [&Script; 29] = [
     &LOGGED_ASK,
     &LOGGED_RELEASE,
     &LOGGED_ISSUE,
+    &LOGGED_DOWNGRADE,
     &LOGGED_ADOPT,
     &LOGGED_RIGHTS,
     &SETNX_ACQUIRE,
@@ -97,21 +101,23 @@ static IN_SETNX: [(&Script, &Script); 7] = [
 ];
 
 /// Those that have another text where a history is kept, and that one.
-static LOGGED: [(&Script, &Script); 6] = [
+static LOGGED: [(&Script, &Script); 7] = [
     (&ACQUIRE, &LOGGED_ACQUIRE),
     (&ASK, &LOGGED_ASK),
     (&RELEASE, &LOGGED_RELEASE),
     (&ISSUE, &LOGGED_ISSUE),
+    (&DOWNGRADE, &LOGGED_DOWNGRADE),
     (&ADOPT, &LOGGED_ADOPT),
     (&RIGHTS, &LOGGED_RIGHTS),
 ];
 
 /// Those that make entries in the log of a lock.
-static KEEPING_LOG: [&Script; 5] = [
+static KEEPING_LOG: [&Script; 6] = [
     &LOGGED_ACQUIRE,
     &LOGGED_ASK,
     &LOGGED_RELEASE,
     &LOGGED_ISSUE,
+    &LOGGED_DOWNGRADE,
     &LOGGED_ADOPT,
 ];
 

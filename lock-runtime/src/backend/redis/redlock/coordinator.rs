@@ -62,7 +62,7 @@ impl Coordinator {
             Request::Release(id) => self.release(now, id),
             Request::Renew(id) => self.renew(now, id),
             // The servers answer a query, and there are no tickets.
-            Request::Query(_) | Request::Issue { .. } => {}
+            Request::Query(_) | Request::Issue { .. } | Request::Downgrade(_) => {}
         }
     }
 
@@ -97,12 +97,14 @@ impl Coordinator {
                 self.obstructed(id, cause, false);
             }
             // No ticket is adopted here.
-            Outcome::Invalid { .. } | Outcome::NoTicket { .. } => self.give_up(outcome),
+            Outcome::NoTicket { .. } => self.give_up(outcome),
             Outcome::Renewed { id, since, ttl } => self.renewed(now, server, id, since, ttl),
             Outcome::RenewFailed { id, cause } => self.renew_failed(now, server, id, cause),
             Outcome::Wanted { .. } => self.claims.report(outcome),
             Outcome::NotHeld { id } => self.not_held(now, server, id),
             Outcome::Released { id, result } => self.left(server, id, result),
+            // Nobody asks for that.
+            Outcome::Downgraded { .. } => {}
         }
     }
 

@@ -37,6 +37,13 @@ pub(super) fn names(all: Vec<Vec<LockKey>>) -> Vec<LockKey> {
 pub(super) fn status(all: Vec<Status>, sight: Sight) -> Option<Status> {
     let seen: Vec<_> = all.iter().map(|it| &it.holders[..]).collect();
     let holders = holders(&seen, sight);
+    // As the server says that names the first of them.
+    let names = |it: &Status, id: &str| {
+        let family = Token::family(id);
+        it.holders.iter().any(|it| Token::family(&it.id) == family)
+    };
+    let first = holders.first();
+    let kind = first.and_then(|first| all.iter().find(|it| names(it, &first.id))?.kind);
     let holds = |id: &str| {
         let family = Token::family(id);
         holders.iter().any(|it| Token::family(&it.id) == family)
@@ -51,7 +58,11 @@ pub(super) fn status(all: Vec<Status>, sight: Sight) -> Option<Status> {
     queues.sort_by_key(|it| std::cmp::Reverse(it.waiting));
     let last = queues.len().checked_sub(1)?;
     let queue = queues.swap_remove(last.min(sight.majority - 1));
-    Some(Status { holders, ..queue })
+    Some(Status {
+        kind,
+        holders,
+        ..queue
+    })
 }
 
 pub(super) fn overview(all: Vec<Overview>, sight: Sight) -> Option<Overview> {

@@ -80,6 +80,14 @@ impl Entry {
         }
     }
 
+    /// The same of a writer that is a reader now.
+    pub(crate) fn downgraded(self) -> Self {
+        Self {
+            kind: Kind::Read,
+            ..self
+        }
+    }
+
     /// The same of an adopter.
     pub(crate) fn adopted(self, token: Token) -> Self {
         Self {

@@ -23,8 +23,6 @@ pub(super) struct Claim {
     pub(super) stage: Stage,
     /// Its own in the queue.
     pub(super) node: Option<Entry>,
-    /// Whether it has looked at the queue from its position.
-    pub(super) looked: bool,
     /// Whether it has waited, and those behind may not know that it holds the lock.
     pub(super) waited: bool,
     /// The one of ours that came before it, and the node of that one if it is right
@@ -59,8 +57,18 @@ pub(super) struct Claim {
     pub(super) renewing: bool,
     /// How the lock stays closed when it has left.
     pub(super) closing: Option<Closing>,
+    /// How far it is a reader that was a writer, if it is.
+    pub(super) downgrade: Option<Downgrade>,
     /// The node from which a ticket was asked for that reached nobody.
     pub(super) former: Option<Entry>,
+}
+
+/// How far a writer has become a reader.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Downgrade {
+    /// Its node may be that of the writer or that of the reader.
+    Asked,
+    Done,
 }
 
 /// What keeps a lock closed after its release, and for how long.
@@ -101,7 +109,6 @@ impl Claim {
             token,
             stage: Stage::Fresh,
             node: None,
-            looked: false,
             waited: false,
             before: None,
             ahead: None,
@@ -120,6 +127,7 @@ impl Claim {
             since: now,
             renewing: false,
             closing: None,
+            downgrade: None,
             former: None,
         }
     }
@@ -129,7 +137,6 @@ impl Claim {
         self.token = token;
         self.stage = Stage::Fresh;
         self.node = None;
-        self.looked = false;
         self.unanswered = false;
         self.before = None;
         self.ahead = None;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::Queue;
-use super::claim::{Claim, Stage};
+use super::claim::{Claim, Downgrade, Stage};
 use super::writes::Writes;
 use crate::backend::Outcome;
 use crate::backend::zookeeper::call::{Recipient, cause};
@@ -67,6 +67,7 @@ impl Queue {
             }
             Stage::Creating | Stage::Finding => self.find(id),
             Stage::InQueue => self.look(id, false),
+            Stage::Held if claim.downgrade == Some(Downgrade::Asked) => self.go_on_downgrading(id),
             Stage::Held => self.look_after(id),
             Stage::Leaving { held, .. } => {
                 let closing = claim.closing;
@@ -148,7 +149,7 @@ impl Queue {
             let Some(claim) = self.claims.get(&id) else {
                 continue;
             };
-            if claim.stage == Stage::Held {
+            if claim.stage == Stage::Held && !claim.unwanted {
                 self.lost(id);
             } else if let Stage::Leaving { .. } = claim.stage {
                 // It was to be deleted, and may have been.

@@ -10,6 +10,7 @@ mod adopting;
 mod claim;
 mod connection;
 mod containers;
+mod downgrading;
 mod issuing;
 mod position;
 mod replies;
@@ -38,7 +39,7 @@ use crate::base::clock::Moment;
 use crate::types::error::Cause;
 use crate::types::terms::{LeaseId, Terms};
 
-use claim::{Claim, Closing, Stage};
+use claim::{Claim, Closing, Downgrade, Stage};
 use containers::Containers;
 use requests::Requests;
 use tails::Tails;
@@ -148,6 +149,8 @@ impl Queue {
             | Stage::Seeking
             | Stage::Adopting
             | Stage::Leaving { .. } => {}
+            // It is not known whose node it has.
+            Stage::Held if claim.downgrade == Some(Downgrade::Asked) => claim.closing = closing,
             Stage::InQueue | Stage::Held => self.leave(id, closing),
         }
     }

@@ -54,7 +54,7 @@ fn is_plain(claim: &Claim) -> bool {
 
 /// Whether nothing of it stays in the queue when it has left.
 fn leaves_nothing(claim: &Claim) -> bool {
-    is_plain(claim) && claim.terms.min_hold.is_none()
+    is_plain(claim) && claim.terms.min_hold.is_none() && claim.downgrade.is_none()
 }
 
 impl Queue {
@@ -65,11 +65,7 @@ impl Queue {
             return;
         };
         let kinds: Vec<_> = queue.iter().map(|it| it.kind).collect();
-        match (
-            Position::of_newcomer(&kinds, claim.terms.kind),
-            queue.first(),
-        ) {
-            (Position::OtherPermits(held), _) => self.other_permits(id, held),
+        match (Position::of(&kinds, claim.terms.kind), queue.first()) {
             (Position::Behind(_) | Position::Next, Some(_)) if claim.is_refused(waiters(queue)) => {
                 claim.crowd = crowd(queue, 0);
                 self.refuse(id, queue);
@@ -97,23 +93,14 @@ impl Queue {
         };
         let ahead = &entries[..at];
         let kinds: Vec<_> = ahead.iter().map(|it| it.kind).collect();
-        let position = if claim.looked {
-            Position::of(&kinds, claim.terms.kind)
-        } else {
-            Position::of_newcomer(&kinds, claim.terms.kind)
-        };
+        let position = Position::of(&kinds, claim.terms.kind);
         let is_refused = claim.is_refused(at.saturating_sub(holders(entries)));
-        claim.looked = true;
         claim.crowd = crowd(entries, 1);
         match position {
             Position::Enter => {
                 // Those behind may have seen it wait.
                 claim.announcing = claim.waited || at + 1 < entries.len();
                 self.grant(now, id, changed);
-            }
-            Position::OtherPermits(held) => {
-                self.discard_entry(id, node);
-                self.other_permits(id, held);
             }
             Position::Behind(_) | Position::Next if is_refused => {
                 self.discard_entry(id, node);
@@ -251,13 +238,6 @@ impl Queue {
             self.ask_entry(id, *first, false, Step::Waiter(*first));
         }
         self.ask_entry(id, queue[0], false, Step::Front(queue[0]));
-    }
-
-    fn other_permits(&mut self, id: LeaseId, held: u32) {
-        if let Some(claim) = self.claims.get(&id) {
-            let asked = claim.terms.kind;
-            self.claims.retire(Outcome::other_permits(id, asked, held));
-        }
     }
 
     /// The holder has left the lock since.
@@ -401,7 +381,6 @@ impl Queue {
         if let Some(claim) = self.claims.get_mut(&id) {
             claim.ahead = Some(entry);
             claim.is_next = is_next;
-            claim.looked = true;
             claim.waited = true;
         }
         self.ask_entry(id, entry, true, Step::Ahead(entry));

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::claim::{Claim, Stage};
+use super::claim::{Claim, Downgrade, Stage};
 use super::position::Snapshot;
 use super::{Entry, Queue};
 use crate::backend::Outcome;
@@ -61,6 +61,9 @@ impl Queue {
             (Step::Issued, Err(trouble)) => {
                 self.may_be_issued(id);
                 self.released(id, Err(cause(trouble)));
+            }
+            (Step::Writer | Step::Downgrade | Step::Reader, reply) => {
+                self.downgrade_answered(id, step, reply);
             }
             (Step::Seek | Step::Ticket(_) | Step::Adopt(_) | Step::Adopted, reply) => {
                 self.goes_on_adopting(now, id, step, reply);
@@ -215,7 +218,9 @@ impl Queue {
 
     /// Its node is gone, and with it the lock.
     fn revoked(&mut self, id: LeaseId) {
-        let is_held = |it: &Claim| it.stage == Stage::Held;
+        // A writer's node gives way to a reader's.
+        let is_held =
+            |it: &Claim| it.stage == Stage::Held && it.downgrade != Some(Downgrade::Asked);
         if self.claims.get(&id).is_some_and(is_held) {
             self.lost(id);
         }

@@ -1,0 +1,11 @@
+//! No permits.
+#![allow(dead_code, unused_variables)]
+
+use lock_runtime::{LockError, distributed_lock};
+
+#[distributed_lock(key = "stock:{id}", permits = 4, take = 0)]
+async fn buy(id: u32) -> Result<u32, LockError> {
+    Ok(1)
+}
+
+fn main() {}

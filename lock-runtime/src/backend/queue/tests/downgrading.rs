@@ -1,0 +1,128 @@
+//! Writers that go on as readers.
+
+use super::{Call, ID, Peer, Reply, Sent, busy, cut, forbidden, holding};
+use crate::backend::{Outcome, Request};
+use crate::types::kind::Kind;
+
+fn downgrade(peer: &mut Peer) -> Sent {
+    peer.queue.submit(peer.now, Request::Downgrade(ID));
+    is_asked(peer)
+}
+
+fn is_asked(peer: &mut Peer) -> Sent {
+    let sent = peer.call();
+    assert!(
+        matches!(&sent.call, Call::Downgrade(bearer) if bearer.terms.kind == Kind::Read),
+        "{sent:?}"
+    );
+    sent
+}
+
+fn is_done(peer: &mut Peer) {
+    let outcome = peer.outcome();
+    assert!(
+        matches!(
+            outcome,
+            Some(Outcome::Downgraded {
+                id: ID,
+                result: Ok(())
+            })
+        ),
+        "{outcome:?}"
+    );
+}
+
+// Section: guarantees.md#from-writer-to-reader
+#[test]
+fn it_is_asked_for_until_it_is_answered() {
+    let (mut peer, _) = holding();
+    let sent = downgrade(&mut peer);
+    peer.fail(sent, busy());
+    assert!(peer.outcome().is_none(), "nobody knows");
+    peer.after(100);
+    let sent = is_asked(&mut peer);
+    peer.lose_connection(vec![sent]);
+    assert!(peer.outcome().is_none(), "nobody knows");
+    peer.queue.connected(peer.now);
+    let sent = is_asked(&mut peer);
+    peer.reply(sent, Reply::Ours(true));
+    is_done(&mut peer);
+    peer.after(1_000);
+    peer.silent();
+}
+
+#[test]
+fn a_server_that_takes_over_is_told_again() {
+    let (mut peer, _) = holding();
+    let sent = downgrade(&mut peer);
+    peer.reply(sent, Reply::Ours(true));
+    is_done(&mut peer);
+    peer.lose_connection(Vec::new());
+    peer.queue.connected(peer.now);
+    is_asked(&mut peer);
+}
+
+#[test]
+fn a_refusal_is_reported() {
+    let (mut peer, _) = holding();
+    let sent = downgrade(&mut peer);
+    peer.fail(sent, forbidden());
+    assert!(matches!(
+        peer.outcome(),
+        Some(Outcome::Downgraded {
+            id: ID,
+            result: Err(_)
+        })
+    ));
+}
+
+#[test]
+fn a_lock_that_is_not_ours_is_lost() {
+    let (mut peer, _) = holding();
+    let sent = downgrade(&mut peer);
+    peer.reply(sent, Reply::Ours(false));
+    assert!(matches!(peer.outcome(), Some(Outcome::NotHeld { id: ID })));
+}
+
+// Section: guarantees.md#from-writer-to-reader
+#[test]
+fn a_renewal_of_the_writer_that_comes_late_loses_nothing() {
+    for lost in [Ok(Reply::Ours(false)), Err(cut())] {
+        let (mut peer, _) = holding();
+        peer.queue.submit(peer.now, Request::Renew(ID));
+        let renewal = peer.call();
+        let sent = downgrade(&mut peer);
+        peer.reply(sent, Reply::Ours(true));
+        is_done(&mut peer);
+        peer.queue.replied(peer.now, renewal, lost);
+        assert!(peer.outcome().is_none(), "the reader is there");
+        let renewal = peer.call();
+        assert!(
+            matches!(&renewal.call, Call::Renew { bearer, .. } if bearer.terms.kind == Kind::Read)
+        );
+        peer.reply(renewal, Reply::Ours(true));
+        assert!(matches!(
+            peer.outcome(),
+            Some(Outcome::Renewed { id: ID, .. })
+        ));
+    }
+}
+
+#[test]
+fn a_release_waits_for_no_answer() {
+    let (mut peer, _) = holding();
+    let sent = downgrade(&mut peer);
+    peer.queue.submit(peer.now, Request::Release(ID));
+    let release = peer.call();
+    assert!(matches!(release.call, Call::Release { .. }));
+    peer.reply(sent, Reply::Ours(true));
+    assert!(peer.outcome().is_none(), "nobody waits for it");
+    peer.reply(release, Reply::Ours(true));
+    assert!(matches!(
+        peer.outcome(),
+        Some(Outcome::Released {
+            id: ID,
+            result: Ok(true)
+        })
+    ));
+}

@@ -1,0 +1,21 @@
+//! Downgrades on a ZooKeeper server whose requests and answers are lost.
+//!
+//! Section: guarantees.md#from-writer-to-reader
+
+use tests::ZooKeeperServer;
+
+use super::under_faults::{Scene, tests_under_faults};
+
+async fn scene() -> Option<Scene<ZooKeeperServer>> {
+    let server = ZooKeeperServer::start("tests/downgrade").await?;
+    let addr = server.addr();
+    let url = |_: &_, addr| format!("zookeeper://{addr}/downgrade");
+    Some(Scene::new(server, addr, url).await)
+}
+
+tests_under_faults! {
+    scene(),
+    a_downgrade_is_asked_for_until_it_is_answered,
+    a_downgrade_without_an_answer_ends_with_the_lease,
+    a_downgrade_that_is_awaited_no_more_releases_the_lock,
+}
