@@ -46,6 +46,10 @@ pub struct Report {
 
 /// What a run has to keep, beside that no body is polled after its deadline.
 #[derive(Clone, Copy, Debug)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is a promise of its own"
+)]
 pub(super) struct Promises {
     /// No poll of a body overlaps a poll of another one, or follows it.
     pub(super) exclusive: bool,

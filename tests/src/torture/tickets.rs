@@ -139,7 +139,7 @@ impl Worker {
 
     async fn issue(&self, guard: LockGuard, grant: Grant) {
         let ttl = self.servers.ttl();
-        let time = SHORTEST + (ttl - SHORTEST).mul_f64(fastrand::f64());
+        let time = SHORTEST + ttl.saturating_sub(SHORTEST).mul_f64(fastrand::f64());
         let from = monotonic();
         let ticket = match guard.into_ticket(time).await {
             Ok(ticket) => ticket,

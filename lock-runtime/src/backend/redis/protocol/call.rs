@@ -139,8 +139,7 @@ impl Call {
                 cmd
             }
             Self::Leave(bearer) => {
-                let mut cmd = script(&scripts::RELEASE, &bearer.terms.key);
-                cmd.arg(&*bearer.name);
+                let mut cmd = about(script(&scripts::RELEASE, &bearer.terms.key), &bearer.name);
                 add_member(&mut cmd, names, bearer);
                 cmd
             }
@@ -150,8 +149,7 @@ impl Call {
                 noted,
                 ..
             } => {
-                let mut cmd = script(&scripts::RELEASE, &bearer.terms.key);
-                cmd.arg(&*bearer.name);
+                let mut cmd = about(script(&scripts::RELEASE, &bearer.terms.key), &bearer.name);
                 match (cooldown.is_zero(), *noted && names.layout.has_notes()) {
                     (true, false) => {}
                     (true, true) => drop(cmd.arg("").arg("").arg("1")),
@@ -165,9 +163,8 @@ impl Call {
                 ticket,
                 time,
             } => {
-                let mut cmd = script(&scripts::ISSUE, &bearer.terms.key);
-                cmd.arg(&*bearer.name)
-                    .arg(name::of_ticket(*ticket, &bearer.name))
+                let mut cmd = about(script(&scripts::ISSUE, &bearer.terms.key), &bearer.name);
+                cmd.arg(name::of_ticket(*ticket, &bearer.name))
                     .arg(millis(*time).max(1));
                 cmd
             }
