@@ -19,16 +19,26 @@ where
 
 /// Takes a lock that is free, or soon will be.
 pub async fn take(locks: &LockManager, key: &str, ttl: Duration) -> LockGuard {
-    let acquire = locks.lock(key).ttl(ttl).wait(TIME_LIMIT).acquire();
-    within(TIME_LIMIT, acquire).await.expect("the lock is free")
+    acquired(|| locks.lock(key).ttl(ttl).wait(TIME_LIMIT)).await
+}
+
+/// On a busy machine a server may not answer in time: the lock is asked for again then.
+async fn acquired(request: impl Fn() -> LockRequest) -> LockGuard {
+    let acquiring = async {
+        loop {
+            match request().acquire().await {
+                Err(LockError::Unavailable { .. }) => {}
+                outcome => break outcome.expect("the lock is free"),
+            }
+        }
+    };
+    within(TIME_LIMIT, acquiring).await
 }
 
 /// Takes a lock that is free now, and releases it; its fence.
 pub async fn take_turn(locks: &LockManager, key: impl IntoKey) -> u64 {
-    let request = locks.lock(key).wait(Duration::ZERO).ttl(LONG);
-    let guard = within(TIME_LIMIT, request.acquire())
-        .await
-        .expect("the lock is free");
+    let key = key.into_key().expect("a key");
+    let guard = acquired(|| locks.lock(key.clone()).wait(Duration::ZERO).ttl(LONG)).await;
     let fence = guard.fencing_token().get();
     release(guard).await;
     fence

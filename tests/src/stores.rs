@@ -17,42 +17,42 @@ macro_rules! on_every_store {
     ($($tests:tt)*) => {
         $crate::tests_of_store! {
             ($) on_memory, starts: async { Some($crate::Memory::new()) },
-            can: [read permits several_keys min_hold list force_release ask history fencing fair max_waiters tickets graph downgrade take],
+            can: [read downgrade permits take several_keys min_hold list force_release ask history fencing fair max_waiters tickets graph],
             $($tests)*
         }
         $crate::tests_of_store! {
             ($) on_redis, starts: async { Some($crate::RedisServer::start().await) },
-            can: [read permits several_keys min_hold list force_release ask history fencing fair max_waiters tickets answers graph downgrade take],
+            can: [read downgrade permits take several_keys min_hold list force_release ask history fencing fair max_waiters tickets answers graph],
             $($tests)*
         }
         $crate::tests_of_store! {
             ($) on_sentinel, starts: async { Some($crate::SharedSentinels::join().await) },
-            can: [read permits several_keys min_hold list force_release ask history fencing fair max_waiters tickets answers graph downgrade take],
+            can: [read downgrade permits take several_keys min_hold list force_release ask history fencing fair max_waiters tickets answers graph],
             $($tests)*
         }
         $crate::tests_of_store! {
             ($) on_cluster, starts: async { Some($crate::SharedCluster::join().await) },
-            can: [read permits several_keys min_hold list force_release ask history fencing fair max_waiters tickets answers graph downgrade take],
+            can: [read downgrade permits take several_keys min_hold list force_release ask history fencing fair max_waiters tickets answers graph],
             $($tests)*
         }
         $crate::tests_of_store! {
             ($) on_zookeeper, starts: $crate::ZooKeeperHome::start(),
-            can: [read permits several_keys min_hold list force_release ask fencing fair max_waiters tickets graph downgrade],
+            can: [read downgrade permits several_keys min_hold list force_release ask fencing fair max_waiters tickets graph],
             $($tests)*
         }
         $crate::tests_of_store! {
             ($) on_etcd, starts: $crate::EtcdServer::start("what runs on every store"),
-            can: [read permits several_keys min_hold list force_release ask history fencing fair max_waiters tickets graph downgrade],
+            can: [read downgrade permits several_keys min_hold list force_release ask history fencing fair max_waiters tickets graph],
             $($tests)*
         }
         $crate::tests_of_store! {
             ($) on_postgres, starts: $crate::PostgresHome::start(),
-            can: [read permits several_keys min_hold list force_release ask history fencing fair max_waiters tickets graph downgrade],
+            can: [read downgrade permits several_keys min_hold list force_release ask history fencing fair max_waiters tickets graph],
             $($tests)*
         }
         $crate::tests_of_store! {
             ($) on_pgbouncer, starts: $crate::PostgresHome::start_pooled(),
-            can: [read permits several_keys min_hold list force_release ask history fencing fair max_waiters tickets graph downgrade],
+            can: [read downgrade permits several_keys min_hold list force_release ask history fencing fair max_waiters tickets graph],
             $($tests)*
         }
         $crate::tests_of_store! {
