@@ -40,7 +40,7 @@ async fn times_name_their_unit_and_words_are_texts() {
         "waiting": 1,
         "waiters": [{
             "id": "2", "process": here, "host": host, "function": "shop::count",
-            "kind": "4 permits",
+            "kind": "4 permits", "holds": [],
         }],
     });
     assert_eq!(status, expected);
@@ -74,6 +74,9 @@ async fn findings_changes_and_health_are_objects() {
     let findings = to_value(locks.diagnose().await.unwrap()).unwrap();
     let expected = json!([{
         "check": "leases", "severity": "fine", "found": "every held lock has an end",
+        "meaning": null, "advice": null,
+    }, {
+        "check": "cycles", "severity": "fine", "found": "no holders are seen to wait for each other",
         "meaning": null, "advice": null,
     }]);
     assert_eq!(findings, expected);

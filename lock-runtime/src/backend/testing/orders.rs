@@ -53,11 +53,9 @@ impl Orders {
 
     /// The first pair that was asked for in both orders, in words.
     pub(super) fn inversion(&self) -> Option<String> {
-        let once = self
-            .nested
-            .iter()
-            .filter(|((outer, inner), _)| outer < inner);
-        let mut pairs = once.filter(|((outer, inner), _)| !self.is_allowed(outer, inner));
+        let each_pair = self.nested.iter();
+        let each_pair = each_pair.filter(|((outer, inner), _)| outer < inner);
+        let mut pairs = each_pair.filter(|((outer, inner), _)| !self.is_allowed(outer, inner));
         pairs.find_map(|((outer, inner), nested)| {
             let inverted = self.nested.get(&(inner.clone(), outer.clone()))?;
             let mut both = nested

@@ -100,9 +100,9 @@ fn note(status: &mut Status, report: &Report) -> bool {
             let is_new = holder.answers.is_none();
             is_first |= is_new;
             let nested = report.nested.iter().filter(|_| is_new);
-            let follower =
-                |name: &Box<str>| Waiter::new(name::holder(name, None), Kind::Exclusive, None);
-            status.waiters.splice(0..0, nested.map(follower));
+            let nested = nested.map(|name| name::holder(name, None));
+            let followers = nested.map(|it| Waiter::new(it, Kind::Exclusive, None));
+            status.waiters.splice(0..0, followers);
             // They are out of the queue that the server keeps.
             status.waiting = status.waiting.saturating_add(report.followers);
             holder.answers = Some(true);
