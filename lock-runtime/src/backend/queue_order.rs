@@ -104,7 +104,7 @@ mod tests {
             let watch = match Position::of(&ahead, self.0[at].1) {
                 Enter => None,
                 Behind(other) => Some(Watch::Entry(self.0[other].0)),
-                _ => Some(Watch::Anybody),
+                Next => Some(Watch::Anybody),
             };
             let waited = self.0[at].2.is_some();
             self.0[at].2 = watch;

@@ -13,7 +13,7 @@ use std::{
 use lock_runtime::{LockConfig, LockGuard, LockManager, LockRequest};
 use tests::{
     LONG, Lost, Proxy, TIME_LIMIT, Verdict, ZooKeeperServer, connect, poll_once, queued, release,
-    settled, take, take_turn, within,
+    settled, take_turn, within,
 };
 use tokio::task::JoinSet;
 
@@ -157,7 +157,7 @@ async fn any_number_of_watches_goes_on_over_another_connection() {
         guards.push(guard.unwrap().unwrap());
     }
     scene.proxy.cut().await;
-    release(take(&scene.ours, "other", LONG).await).await;
+    release(tests::take(&scene.ours, "other", LONG).await).await;
     assert!(guards.iter().all(LockGuard::is_held));
     let guard = guards.pop().unwrap();
     let key = guard.key().clone();
