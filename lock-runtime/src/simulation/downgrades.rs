@@ -89,7 +89,7 @@ impl Downgrading {
 /// How many writers went on as readers.
 fn downgrades(store: Store) -> usize {
     let mut done = 0;
-    for seed in seeds("0..250").step_by(17) {
+    for seed in seeds("0..250").step_by(50) {
         let mut world = World::new(seed, store, std::env::var_os("LOCK_SEED").is_some());
         for client in &mut world.clients {
             client.downgrading = Some(Downgrading::new(world.rng.fork()));

@@ -21,10 +21,10 @@ use crate::{ClusterFleet, Register, TIME_LIMIT, connect, fixtures::unique};
 const LOCKS: usize = 4;
 /// How many tasks of each process take one of the short ones in turn.
 const TASKS: usize = 2;
-/// Shorter than a move and a pause: a renewal is lost with the first that goes astray.
-const TTL: Duration = Duration::from_millis(1_500);
+/// Shorter than a hold of several moves: what is held has to be renewed while its slot moves.
+const TTL: Duration = Duration::from_secs(3);
 /// How long a long one is held: over several moves.
-const HELD: Duration = Duration::from_secs(4);
+const HELD: Duration = Duration::from_secs(7);
 /// From the beginning of a move to that of the next.
 const PAUSE: Duration = Duration::from_millis(150);
 
