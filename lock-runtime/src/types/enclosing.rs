@@ -27,7 +27,7 @@ impl fmt::Display for Enclosing {
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct HeldLock {
-    /// Identifies the acquisition on the server, as [`Holder::id`].
+    /// Identifies the acquisition on the server, as [`Holder::id`](crate::inspect::Holder::id).
     pub id: Box<str>,
     /// Its fencing token.
     pub fencing_token: FencingToken,
