@@ -104,8 +104,9 @@ impl Scene {
 
     /// Begins all of these before the first answer comes in.
     async fn together<F: Future + Unpin>(&self, all: impl Iterator<Item = F>) -> Vec<F::Output> {
-        let mut all: Vec<_> = all.collect();
+        // First, as releases begin when they are created.
         self.proxy.replies().hold();
+        let mut all: Vec<_> = all.collect();
         for one in &mut all {
             assert!(poll_once(one).await.is_pending());
         }
