@@ -274,7 +274,11 @@ impl LockManager {
             return Err(self.shared.capabilities.lacks("overview"));
         }
         let pattern = Pattern::new(pattern);
-        self.query(|reply| Query::Overview(pattern, reply)).await
+        let overview = self.query(|reply| Query::Overview(pattern, reply)).await?;
+        match overview.unanswered.last() {
+            Some(cause) => Err(self.shared.unavailable(Arc::clone(cause))),
+            None => Ok(overview),
+        }
     }
 
     /// Which chains of calls hold a lock and wait for another one, and which of them wait for each
@@ -284,7 +288,8 @@ impl LockManager {
     /// A chain of calls is known where the second lock is asked for in the body under the first one,
     /// with the same manager: see [`Waiter::holds`](crate::inspect::Waiter::holds). Waits of spawned tasks, and of code
     /// that keeps a guard without [`hold`](crate::LockGuard::hold), are missing. On PostgreSQL, so are
-    /// waiters that follow a holder of their own process.
+    /// waiters that follow a holder of their own process. Of a cluster, [the masters that do not
+    /// answer](Graph::unanswered) are named, as long as one answers.
     ///
     /// # Errors
     ///

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::fmt;
 use std::time::{Duration, Instant};
 
+use crate::types::error::Cause;
 use crate::types::holder::Holder;
 use crate::types::key::LockKey;
 use crate::types::kind::Kind;
@@ -25,6 +26,9 @@ pub struct Overview {
     taken: Instant,
     #[cfg_attr(feature = "serde", serde(skip))]
     count: Option<Count>,
+    /// Why servers of a cluster did not answer, whose locks are missing.
+    #[cfg_attr(feature = "serde", serde(skip))]
+    pub(crate) unanswered: Vec<Cause>,
 }
 
 /// The basic facts about one lock.
@@ -114,6 +118,7 @@ impl Overview {
             locks,
             taken: Instant::now(),
             count,
+            unanswered: Vec::new(),
         }
     }
 
