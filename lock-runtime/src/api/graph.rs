@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::api::shared::Shared;
-use crate::types::error::{Cause, LockError};
+use crate::types::error::LockError;
 use crate::types::graph::{Graph, Kinds, Look};
 use crate::types::holder::Status;
 use crate::types::key::LockKey;
@@ -28,13 +28,13 @@ pub(crate) async fn graph(shared: &Shared) -> Result<Graph, LockError> {
         (Look::at(&locks, &kinds(&overview)), overview.unanswered)
     };
     Ok(Graph {
-        unanswered: unanswered.iter().map(|it| it.to_string().into()).collect(),
+        unanswered,
         ..Graph::in_both(&first, second)
     })
 }
 
 /// Asks about the locks that are waited for, and about those that their waiters hold.
-async fn first_look(shared: &Shared) -> Result<(Look, Vec<Cause>), LockError> {
+async fn first_look(shared: &Shared) -> Result<(Look, Vec<Box<str>>), LockError> {
     let overview = overview(shared).await?;
     let mut held_under = BTreeMap::<_, Vec<_>>::new();
     for lock in &overview.locks {

@@ -16,7 +16,7 @@ use crate::base::block_on::block_on;
 use crate::driver::{self, Mailbox, Op};
 use crate::telemetry::events;
 use crate::types::answer::Reply;
-use crate::types::error::LockError;
+use crate::types::error::{Cause, LockError};
 use crate::types::finding::{Finding, Severity};
 use crate::types::graph::Graph;
 use crate::types::health::{Health, LastError};
@@ -276,7 +276,7 @@ impl LockManager {
         let pattern = Pattern::new(pattern);
         let overview = self.query(|reply| Query::Overview(pattern, reply)).await?;
         match overview.unanswered.last() {
-            Some(cause) => Err(self.shared.unavailable(Arc::clone(cause))),
+            Some(said) => Err(self.shared.unavailable(Cause::from(Box::from(&**said)))),
             None => Ok(overview),
         }
     }

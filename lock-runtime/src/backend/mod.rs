@@ -26,7 +26,6 @@ pub(crate) mod queue_order;
 pub(crate) mod redis;
 pub(crate) mod scheme;
 pub(crate) mod setup;
-#[cfg(any(test, feature = "etcd", feature = "zookeeper"))]
 pub(crate) mod share;
 pub(crate) mod target;
 #[cfg(feature = "testing")]

@@ -4,7 +4,6 @@ use std::collections::HashMap;
 use std::fmt;
 use std::time::{Duration, Instant};
 
-use crate::types::error::Cause;
 use crate::types::holder::Holder;
 use crate::types::key::LockKey;
 use crate::types::kind::Kind;
@@ -28,7 +27,7 @@ pub struct Overview {
     count: Option<Count>,
     /// Why servers of a cluster did not answer, whose locks are missing.
     #[cfg_attr(feature = "serde", serde(skip))]
-    pub(crate) unanswered: Vec<Cause>,
+    pub(crate) unanswered: Vec<Box<str>>,
 }
 
 /// The basic facts about one lock.

@@ -66,7 +66,7 @@ async fn goes_on(stage: Stage) {
     }
     fleet.move_keys(slot, from, to).await;
     if asks_at(Stage::Moved) {
-        eventually(TIME_LIMIT, async || downgrading.is_finished()).await;
+        refused_or_done(&fleet, to, &downgrading).await;
     }
     fleet.end_move(slot, from, to).await;
     asks_at(Stage::Ended);
@@ -84,13 +84,13 @@ async fn goes_on(stage: Stage) {
     assert!(fleet.nodes()[to].owner("key").await.is_none());
 }
 
-/// The node that the slot leaves has refused to do it with a part of the keys, or has done it.
+/// A node has refused to do it with a part of the keys, or has done it: a key that does not exist does not move.
 async fn refused_or_done(
     fleet: &ClusterFleet,
-    from: usize,
+    node: usize,
     asked: &JoinHandle<Result<LockGuard, LockError>>,
 ) {
-    let node = &fleet.nodes()[from];
+    let node = &fleet.nodes()[node];
     let refused = async || asked.is_finished() || node.errors("TRYAGAIN").await > 0;
     eventually(TIME_LIMIT, refused).await;
 }

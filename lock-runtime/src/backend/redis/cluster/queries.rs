@@ -209,7 +209,7 @@ async fn overview(parts: Parts<Overview>) -> Result<Overview, Cause> {
     let mut overview = Overview::new(locks, None);
     // A slot may have moved in between.
     overview.locks.dedup_by(|a, b| a.key == b.key);
-    overview.unanswered = failed;
+    overview.unanswered = failed.iter().map(|it| it.to_string().into()).collect();
     Ok(overview)
 }
 
