@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::future::Future;
+use std::num::NonZeroU64;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -54,9 +55,10 @@ struct Manual {
     moved: Notify,
 }
 
-/// A point in time on a [`Clock`], in nanoseconds since an arbitrary start.
+/// A point in time on a [`Clock`], in nanoseconds since an arbitrary start. Never zero, so that an `Option` of it
+/// takes no more memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Moment(u64);
+pub(crate) struct Moment(NonZeroU64);
 
 impl Clock {
     /// The clock of the machine.
@@ -86,13 +88,12 @@ impl Clock {
 
     pub(crate) fn now(&self) -> Moment {
         match &self.0 {
-            // Not zero: a deadline of zero says that a lease has ended.
-            Source::Manual(manual) => Moment(1 + manual.now.load(Ordering::SeqCst)),
-            Source::Machine => Moment(machine_nanos()),
+            Source::Manual(manual) => Moment::from_nanos(1 + manual.now.load(Ordering::SeqCst)),
+            Source::Machine => Moment::from_nanos(machine_nanos()),
             #[cfg(feature = "testing")]
             Source::Runtime(runtime, start) => {
                 let _runtime = runtime.enter();
-                Moment(1 + nanos(start.elapsed()))
+                Moment::from_nanos(1 + nanos(start.elapsed()))
             }
         }
     }
@@ -170,12 +171,13 @@ impl fmt::Debug for Sleep {
 }
 
 impl Moment {
+    /// Zero counts as one.
     pub(crate) fn from_nanos(nanos: u64) -> Self {
-        Self(nanos)
+        Self(NonZeroU64::new(nanos).unwrap_or(NonZeroU64::MIN))
     }
 
     pub(crate) fn as_nanos(self) -> u64 {
-        self.0
+        self.0.get()
     }
 
     pub(crate) fn after(self, time: Duration) -> Self {
@@ -184,7 +186,7 @@ impl Moment {
 
     /// The time from `earlier` to here, zero where `earlier` is later.
     pub(crate) fn since(self, earlier: Self) -> Duration {
-        Duration::from_nanos(self.0.saturating_sub(earlier.0))
+        Duration::from_nanos(self.as_nanos().saturating_sub(earlier.as_nanos()))
     }
 }
 
