@@ -79,6 +79,24 @@ impl Clock {
 
     /// Lets `time` pass on a manual clock; the machine's clock cannot be moved
     /// and ignores it.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), lock_runtime::LockError> {
+    /// use std::time::Duration;
+    ///
+    /// use lock_runtime::{Clock, LockConfig, LockManager};
+    ///
+    /// let clock = Clock::manual();
+    /// let config = LockConfig::new("memory:")?.clock(clock.clone());
+    /// let locks = LockManager::connect(config).await?;
+    /// let first = locks.lock("nightly").min_hold(Duration::from_secs(60)).acquire().await?;
+    /// first.release_confirmed().await?;
+    /// assert!(locks.lock("nightly").try_once().acquire().await.is_err());
+    /// clock.advance(Duration::from_secs(60));
+    /// locks.lock("nightly").acquire().await?;
+    /// # Ok(()) }
+    /// ```
     pub fn advance(&self, time: Duration) {
         if let Source::Manual(manual) = &self.0 {
             manual.now.fetch_add(nanos(time), Ordering::SeqCst);
