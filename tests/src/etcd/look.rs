@@ -1,6 +1,6 @@
 //! Looks at a member through its JSON gateway.
 
-use std::time::Duration;
+use std::{collections::BTreeMap, time::Duration};
 
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
@@ -49,6 +49,38 @@ impl EtcdServer {
             let id = i64::from_str_radix(id, 16).expect("the number of a lease");
             let body = format!(r#"{{"ID":"{id}"}}"#);
             self.ask("lease/revoke", &body).await.expect("an answer");
+        }
+    }
+
+    /// The processes of the managers whose leases live, by the leases, as this member knows alone.
+    pub(crate) async fn leases(&self) -> BTreeMap<String, u32> {
+        let [key, end] = ["lock//lease-", "lock//lease."].map(|it| encode(it.as_bytes()));
+        let body = format!(r#"{{"key":"{key}","range_end":"{end}","serializable":true}}"#);
+        let answer = self.ask("kv/range", &body).await.expect("an answer");
+        let text = |it: &str| String::from_utf8(decode(it)).expect("text");
+        let process = |value: &str| {
+            let (process, _) = value.split_once('@')?;
+            process.parse().ok()
+        };
+        let leases = values(&answer, "key").zip(values(&answer, "value"));
+        let leases = leases.map(|(key, value)| Some((text(key), process(&text(value))?)));
+        leases.collect::<Option<_>>().expect("process@host")
+    }
+
+    /// Whether it ends leases, as a former leader, that the next one has renewed: before 3.4.31, and in 3.5 before
+    /// 3.5.13.
+    pub(crate) async fn ends_leases_of_others(&self) -> bool {
+        let answer = self.ask("maintenance/status", "{}").await;
+        let answer = answer.expect("an answer");
+        let version = values(&answer, "version").next().expect("a version");
+        let numbers: Vec<u32> = version
+            .split('.')
+            .filter_map(|it| it.parse().ok())
+            .collect();
+        match numbers[..] {
+            [3, 4, patch] => patch < 31,
+            [3, 5, patch] => patch < 13,
+            _ => false,
         }
     }
 

@@ -1,6 +1,6 @@
 //! A cluster of etcd under torture.
 
-use std::net::SocketAddr;
+use std::{collections::BTreeMap, net::SocketAddr};
 
 use super::{
     Profile,
@@ -38,6 +38,17 @@ impl Fleet for EtcdCluster {
 
     fn resume(&mut self, server: usize) {
         self.members[server].resume();
+    }
+
+    fn endangered(&mut self, leader: usize) -> Doing<'_, BTreeMap<String, u32>> {
+        Box::pin(async move {
+            let other = &self.members[(leader + 1) % MEMBERS];
+            if other.ends_leases_of_others().await {
+                other.leases().await
+            } else {
+                BTreeMap::new()
+            }
+        })
     }
 
     fn leader(&mut self) -> Doing<'_, usize> {

@@ -75,7 +75,7 @@ async fn server(crew: &mut Crew) -> &'static str {
     let server = fleet.leader().await;
     fleet.stop(server);
     sleep(time).await;
-    fleet.resume(server);
+    crew.resume_leader(server).await;
     "server stopped"
 }
 

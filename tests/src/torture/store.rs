@@ -1,6 +1,6 @@
 //! The servers of a store as faults see them: each may stand still, be cut off or be slow, whatever store it is.
 
-use std::{fmt::Debug, net::SocketAddr, pin::Pin, time::Duration};
+use std::{collections::BTreeMap, fmt::Debug, net::SocketAddr, pin::Pin, time::Duration};
 
 use super::{Profile, Servers, postgres, site::Site};
 use crate::{EtcdCluster, RedisServer, ZooKeeperEnsemble};
@@ -18,6 +18,11 @@ pub(super) trait Fleet: Debug {
 
     /// Lets it go on.
     fn resume(&mut self, server: usize);
+
+    /// The processes whose leases this leader may end once it goes on although another one leads, by the leases.
+    fn endangered(&mut self, _leader: usize) -> Doing<'_, BTreeMap<String, u32>> {
+        Box::pin(async { BTreeMap::new() })
+    }
 
     /// One that clients' requests are for: a master, or the leader.
     fn leader(&mut self) -> Doing<'_, usize>;
