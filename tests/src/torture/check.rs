@@ -298,3 +298,44 @@ impl Report {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PROMISES: Promises = Promises {
+        exclusive: true,
+        fences: true,
+        margin: Duration::from_millis(50),
+        tickets: true,
+        expiry: true,
+    };
+
+    /// What is wrong with a poll that ran on when the next holder entered, after 30 ms.
+    fn wrong(ended: &[Ended]) -> usize {
+        let polls = [(1, 0, 40), (2, 30, 31)];
+        let polls = polls
+            .map(|(number, at, until)| Event::poll(number, Mode::Alone, Kind::Enter, at, until));
+        check(&polls, &[], PROMISES, ended).violations.len()
+    }
+
+    fn ended(process: u32, millis: Range<u64>) -> Ended {
+        Ended {
+            processes: vec![process],
+            time: Duration::from_millis(millis.start)..Duration::from_millis(millis.end),
+        }
+    }
+
+    #[test]
+    fn a_holder_whose_lease_a_former_leader_has_ended_is_excused_for_a_while() {
+        assert_eq!(wrong(&[]), 1);
+        assert_eq!(wrong(&[ended(1, 20..60)]), 0);
+        assert_eq!(
+            wrong(&[ended(2, 20..60)]),
+            1,
+            "not that of the one that was overtaken"
+        );
+        assert_eq!(wrong(&[ended(1, 31..60)]), 1, "ended later");
+        assert_eq!(wrong(&[ended(1, 10..20)]), 1, "it has noticed by then");
+    }
+}

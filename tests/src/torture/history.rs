@@ -235,7 +235,7 @@ impl Event {
             key: 0,
             fence: number.into(),
             mode,
-            process: 1,
+            process: number,
             number,
         };
         Self {
