@@ -1,6 +1,6 @@
 //! Looks at a member through its JSON gateway.
 
-use std::{collections::BTreeMap, time::Duration};
+use std::time::Duration;
 
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
@@ -50,21 +50,6 @@ impl EtcdServer {
             let body = format!(r#"{{"ID":"{id}"}}"#);
             self.ask("lease/revoke", &body).await.expect("an answer");
         }
-    }
-
-    /// The processes of the managers whose leases live, by the leases, as this member knows alone.
-    pub(crate) async fn leases(&self) -> BTreeMap<String, u32> {
-        let [key, end] = ["lock//lease-", "lock//lease."].map(|it| encode(it.as_bytes()));
-        let body = format!(r#"{{"key":"{key}","range_end":"{end}","serializable":true}}"#);
-        let answer = self.ask("kv/range", &body).await.expect("an answer");
-        let text = |it: &str| String::from_utf8(decode(it)).expect("text");
-        let process = |value: &str| {
-            let (process, _) = value.split_once('@')?;
-            process.parse().ok()
-        };
-        let leases = values(&answer, "key").zip(values(&answer, "value"));
-        let leases = leases.map(|(key, value)| Some((text(key), process(&text(value))?)));
-        leases.collect::<Option<_>>().expect("process@host")
     }
 
     /// Whether it ends leases, as a former leader, that the next one has renewed: before 3.4.31, and in 3.5 before

@@ -72,30 +72,8 @@ pub(super) struct Served {
     pub(super) fault: &'static str,
 }
 
-/// Leases that a server has ended which went on although another one led by then: see docs/etcd.md#former-leaders.
-#[derive(Clone, Debug)]
-pub(super) struct Ended {
-    /// The processes that had them.
-    pub(super) processes: Vec<u32>,
-    /// From the end of the fault until all of these processes have noticed.
-    pub(super) time: Range<Duration>,
-}
-
-impl Ended {
-    /// Whether a holder may have been overtaken by then for this reason.
-    fn explains(all: &[Self], holder: Grant, at: Duration) -> bool {
-        let explains = |it: &Self| it.processes.contains(&holder.process) && it.time.contains(&at);
-        all.iter().any(explains)
-    }
-}
-
 /// Checks the events of a run, in the order of their times, and the ends of its faults.
-pub(super) fn check(
-    events: &[Event],
-    healed: &[Duration],
-    promises: Promises,
-    ended: &[Ended],
-) -> Report {
+pub(super) fn check(events: &[Event], healed: &[Duration], promises: Promises) -> Report {
     let count = |kind| events.iter().filter(|event| event.kind == kind).count();
     let mut report = Report {
         grants: count(Kind::Enter),
@@ -112,7 +90,7 @@ pub(super) fn check(
         keys.entry(event.grant.key).or_default().push(event);
     }
     for events in keys.values() {
-        report.check_order(events, promises, ended);
+        report.check_order(events, promises);
         report.measure_recovery(events, healed);
         report.measure_waits(events);
     }
@@ -120,7 +98,7 @@ pub(super) fn check(
 }
 
 impl Report {
-    fn check_order(&mut self, events: &[&Event], promises: Promises, ended: &[Ended]) {
+    fn check_order(&mut self, events: &[&Event], promises: Promises) {
         for overlap in overlaps(events, promises.margin) {
             if overlap.overlong {
                 self.overlong += 1;
@@ -128,12 +106,11 @@ impl Report {
             }
             self.overlaps += 1;
             self.longest = self.longest.max(overlap.lasted);
-            let former = overlap.first.min_by_fence(overlap.second);
-            if promises.exclusive && !Ended::explains(ended, former, overlap.at) {
+            if promises.exclusive {
                 self.violations.push(overlap.to_string());
             }
         }
-        self.check_fences(events, promises, ended);
+        self.check_fences(events, promises);
         for Event { at, grant, .. } in events.iter().filter(|it| it.kind == Kind::Late) {
             let key = lock_name(grant.key);
             let what = format!("{key}: {grant} was polled after its deadline at {at:?}");
@@ -173,7 +150,7 @@ impl Report {
 
     /// In the order of first polls, whoever holds a lock alone has a larger fence than all before, and whoever shares it
     /// a larger one than all before who did not.
-    fn check_fences(&mut self, events: &[&Event], promises: Promises, ended: &[Ended]) {
+    fn check_fences(&mut self, events: &[&Event], promises: Promises) {
         let (mut highest, mut highest_alone) = (0, 0);
         for Event { at, grant, .. } in events.iter().filter(|it| it.kind == Kind::Enter) {
             let Grant { fence, mode, .. } = grant;
@@ -181,7 +158,7 @@ impl Report {
             let before = if alone { highest } else { highest_alone };
             if *fence <= before {
                 self.fences += 1;
-                if promises.fences && !Ended::explains(ended, *grant, *at) {
+                if promises.fences {
                     let key = lock_name(grant.key);
                     let what = format!("{key}: {grant} entered after {before} at {at:?}");
                     self.violations.push(what);
@@ -271,17 +248,11 @@ impl Report {
     }
 
     /// The register's writes are in the order in which their bodies were entered.
-    pub(super) fn check_writes(
-        &mut self,
-        key: usize,
-        writes: &[u64],
-        events: &[Event],
-        ended: &[Ended],
-    ) {
-        let entered: HashMap<u64, &Event> = events
+    pub(super) fn check_writes(&mut self, key: usize, writes: &[u64], events: &[Event]) {
+        let entered: HashMap<u64, Duration> = events
             .iter()
             .filter(|event| event.kind == Kind::Enter && event.grant.key == key)
-            .map(|event| (event.grant.fence, event))
+            .map(|event| (event.grant.fence, event.at))
             .collect();
         // A process that was killed in its first poll has noted nothing.
         let writes: Vec<_> = writes
@@ -289,53 +260,11 @@ impl Report {
             .filter(|it| entered.contains_key(it))
             .collect();
         for pair in writes.windows(2) {
-            let [first, second] = [entered[pair[0]], entered[pair[1]]];
-            if second.at < first.at && !Ended::explains(ended, first.grant, first.at) {
+            if entered.get(pair[1]) < entered.get(pair[0]) {
                 let (key, [first, second]) = (lock_name(key), [pair[0], pair[1]]);
                 let what = format!("{key}: the write of {second} was taken after {first}'s");
                 self.violations.push(what);
             }
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    const PROMISES: Promises = Promises {
-        exclusive: true,
-        fences: true,
-        margin: Duration::from_millis(50),
-        tickets: true,
-        expiry: true,
-    };
-
-    /// What is wrong with a poll that ran on when the next holder entered, after 30 ms.
-    fn wrong(ended: &[Ended]) -> usize {
-        let polls = [(1, 0, 40), (2, 30, 31)];
-        let polls = polls
-            .map(|(number, at, until)| Event::poll(number, Mode::Alone, Kind::Enter, at, until));
-        check(&polls, &[], PROMISES, ended).violations.len()
-    }
-
-    fn ended(process: u32, millis: Range<u64>) -> Ended {
-        Ended {
-            processes: vec![process],
-            time: Duration::from_millis(millis.start)..Duration::from_millis(millis.end),
-        }
-    }
-
-    #[test]
-    fn a_holder_whose_lease_a_former_leader_has_ended_is_excused_for_a_while() {
-        assert_eq!(wrong(&[]), 1);
-        assert_eq!(wrong(&[ended(1, 20..60)]), 0);
-        assert_eq!(
-            wrong(&[ended(2, 20..60)]),
-            1,
-            "not that of the one that was overtaken"
-        );
-        assert_eq!(wrong(&[ended(1, 31..60)]), 1, "ended later");
-        assert_eq!(wrong(&[ended(1, 10..20)]), 1, "it has noticed by then");
     }
 }

@@ -7,7 +7,7 @@ use tokio::time::{sleep, timeout};
 
 use super::{
     HANDED_KEY, KEYS, Library, PROCESSES, Profile, Servers, Setting, adoptions,
-    check::{Ended, Promises, Served},
+    check::{Promises, Served},
     history::{Event, History, Kind, monotonic},
     lock_name,
     network::{self, Way},
@@ -18,9 +18,6 @@ use crate::{ChainWatch, Chains, RedisServer, TIME_LIMIT, Worker, connect, eventu
 
 /// How much longer than a key's recovery it may take on a busy machine until every process has been granted something.
 const SERVED_WITHIN: Duration = Duration::from_secs(4);
-
-/// How soon a former leader ends leases once it goes on.
-const ENDED_WITHIN: Duration = Duration::from_secs(1);
 
 /// Longer than any lease may last because of a clock that has stepped back.
 const HOUR: Duration = Duration::from_secs(3600);
@@ -43,8 +40,6 @@ pub(super) struct Crew {
     pub(super) closed: Vec<Range<Duration>>,
     /// When some processes had to be granted locks.
     pub(super) served: Vec<Served>,
-    /// Leases that a former leader has ended.
-    pub(super) ended: Vec<Ended>,
     watch: ChainWatch,
     /// What the URL says of the locks.
     query: String,
@@ -74,7 +69,6 @@ impl Crew {
             violations: Vec::new(),
             closed: Vec::new(),
             served: Vec::new(),
-            ended: Vec::new(),
             query: profile.protection(servers).query(servers, servers.ttl()),
             profile,
             library: setting.library,
@@ -137,25 +131,6 @@ impl Crew {
             processes,
             time: from..monotonic(),
             fault,
-        });
-    }
-
-    /// Lets a leader go on, and notes whose leases it ends although another one leads.
-    pub(super) async fn resume_leader(&mut self, leader: usize) {
-        let before = self.store.fleet().endangered(leader).await;
-        let from = monotonic();
-        self.store.fleet().resume(leader);
-        if before.is_empty() {
-            return;
-        }
-        sleep(ENDED_WITHIN).await;
-        let left = self.store.fleet().endangered(leader).await;
-        let ended = before
-            .into_iter()
-            .filter(|(lease, _)| !left.contains_key(lease));
-        self.ended.push(Ended {
-            processes: ended.map(|(_, process)| process).collect(),
-            time: from..monotonic() + self.servers.ttl(),
         });
     }
 

@@ -1,6 +1,8 @@
 //! A cluster of etcd under torture.
 
-use std::{collections::BTreeMap, net::SocketAddr};
+use std::{net::SocketAddr, time::Duration};
+
+use tokio::time::sleep;
 
 use super::{
     Profile,
@@ -40,14 +42,20 @@ impl Fleet for EtcdCluster {
         self.members[server].resume();
     }
 
-    fn endangered(&mut self, leader: usize) -> Doing<'_, BTreeMap<String, u32>> {
+    fn halt(&mut self, server: usize, time: Duration) -> Doing<'_, &'static str> {
+        let member = &mut self.members[server];
         Box::pin(async move {
-            let other = &self.members[(leader + 1) % MEMBERS];
-            if other.ends_leases_of_others().await {
-                other.leases().await
-            } else {
-                BTreeMap::new()
+            if member.ends_leases_of_others().await {
+                // It would do so when it goes on: see docs/etcd.md#former-leaders.
+                member.kill().await;
+                sleep(time).await;
+                member.start_again().await;
+                return "server killed";
             }
+            member.stop();
+            sleep(time).await;
+            member.resume();
+            "server stopped"
         })
     }
 

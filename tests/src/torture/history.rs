@@ -109,17 +109,6 @@ pub(super) struct Grant {
     number: u32,
 }
 
-impl Grant {
-    /// The one that was granted first, as fences say.
-    pub(super) fn min_by_fence(self, other: Self) -> Self {
-        if other.fence < self.fence {
-            other
-        } else {
-            self
-        }
-    }
-}
-
 impl fmt::Display for Grant {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self {
@@ -235,7 +224,7 @@ impl Event {
             key: 0,
             fence: number.into(),
             mode,
-            process: number,
+            process: 1,
             number,
         };
         Self {

@@ -146,14 +146,14 @@ async fn stop(crew: &mut Crew, healed: &[Duration]) -> (Report, Chains) {
     }
     let events = history::read(crew.directory()).expect("the histories can be read");
     let promises = crew.promises();
-    let mut report = check::check(&events, healed, promises, &crew.ended);
+    let mut report = check::check(&events, healed, promises);
     report.check_closed(&events, &crew.closed);
     report.check_served(&events, &crew.served);
     report.check_tickets(&crew.tickets(), promises);
     // A fence that was given twice does not tell whose a write is.
     for key in (0..KEYS).filter(|_| promises.fences) {
         let writes = crew.writes(key).await;
-        report.check_writes(key, &writes, &events, &crew.ended);
+        report.check_writes(key, &writes, &events);
     }
     crew.check_ttls().await;
     crew.check_accounts().await;

@@ -1,6 +1,8 @@
 //! The servers of a store as faults see them: each may stand still, be cut off or be slow, whatever store it is.
 
-use std::{collections::BTreeMap, fmt::Debug, net::SocketAddr, pin::Pin, time::Duration};
+use std::{fmt::Debug, net::SocketAddr, pin::Pin, time::Duration};
+
+use tokio::time::sleep;
 
 use super::{Profile, Servers, postgres, site::Site};
 use crate::{EtcdCluster, RedisServer, ZooKeeperEnsemble};
@@ -19,9 +21,14 @@ pub(super) trait Fleet: Debug {
     /// Lets it go on.
     fn resume(&mut self, server: usize);
 
-    /// The processes whose leases this leader may end once it goes on although another one leads, by the leases.
-    fn endangered(&mut self, _leader: usize) -> Doing<'_, BTreeMap<String, u32>> {
-        Box::pin(async { BTreeMap::new() })
+    /// Lets one stand still for so long, or what comes near to it.
+    fn halt(&mut self, server: usize, time: Duration) -> Doing<'_, &'static str> {
+        Box::pin(async move {
+            self.stop(server);
+            sleep(time).await;
+            self.resume(server);
+            "server stopped"
+        })
     }
 
     /// One that clients' requests are for: a master, or the leader.
