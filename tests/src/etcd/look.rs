@@ -52,6 +52,23 @@ impl EtcdServer {
         }
     }
 
+    /// Whether it ends leases, as a former leader, that the next one has renewed: before 3.4.31, and in 3.5 before
+    /// 3.5.13.
+    pub(crate) async fn ends_leases_of_others(&self) -> bool {
+        let answer = self.ask("maintenance/status", "{}").await;
+        let answer = answer.expect("an answer");
+        let version = values(&answer, "version").next().expect("a version");
+        let numbers: Vec<u32> = version
+            .split('.')
+            .filter_map(|it| it.parse().ok())
+            .collect();
+        match numbers[..] {
+            [3, 4, patch] => patch < 31,
+            [3, 5, patch] => patch < 13,
+            _ => false,
+        }
+    }
+
     /// The revision of its data.
     pub async fn revision(&self) -> u64 {
         let answer = self.ask("maintenance/status", "{}").await;

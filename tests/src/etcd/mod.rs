@@ -73,6 +73,11 @@ impl EtcdServer {
     /// Starts it again with what it has on disk.
     pub async fn restart(&mut self) {
         self.kill().await;
+        self.start_again().await;
+    }
+
+    /// Starts it with what it has on disk, once it has been ended.
+    pub(crate) async fn start_again(&mut self) {
         self.process = launch::process(&self.command).await;
         self.ready().await;
     }

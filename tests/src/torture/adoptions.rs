@@ -199,9 +199,8 @@ impl Fate {
             // Who made it was killed before it could note it.
             return self.describe(wrong);
         };
-        // Where clocks are not compared, it may have ended somewhat earlier.
-        let sure = if promises.expiry { time } else { time / 2 };
-        let valid = self.refused.is_some_and(|it| it < from + sure);
+        let sure = from + time.saturating_sub(SLACK);
+        let valid = self.refused.is_some_and(|it| it < sure);
         if promises.tickets && valid && self.open.is_empty() && self.adopters.is_empty() {
             wrong.push("was refused to everybody within its time".to_owned());
         }
@@ -236,6 +235,10 @@ mod tests {
     /// What is wrong with a ticket of 300 ms that was asked for at 100 ms and made at 110 ms, whose requests begin and
     /// end so.
     fn wrong(requests: &[(u64, u64, Kind)]) -> usize {
+        wrong_with(KEPT, requests)
+    }
+
+    fn wrong_with(promises: Promises, requests: &[(u64, u64, Kind)]) -> usize {
         let ms = Duration::from_millis;
         let event = |at, request: usize, kind| Event {
             at: ms(at),
@@ -249,7 +252,8 @@ mod tests {
             events.push(event(*until, number, *end));
         }
         events.sort_by_key(|it| it.at);
-        fates(&events).iter().flat_map(|it| it.wrong(KEPT)).count()
+        let fates = fates(&events);
+        fates.iter().flat_map(|it| it.wrong(promises)).count()
     }
 
     #[test]
@@ -275,6 +279,17 @@ mod tests {
         let perhaps = [(120, 150, Kind::Refused), (130, 160, Kind::Unknown)];
         assert_eq!(wrong(&perhaps), 0);
         assert_eq!(wrong(&[(120, 420, Kind::Refused)]), 0);
+    }
+
+    #[test]
+    fn its_time_counts_where_it_may_end_late_too() {
+        let early = [(120, 370, Kind::Refused)];
+        let late = [(440, 450, Kind::Adopted)];
+        let kept = Promises {
+            expiry: false,
+            ..KEPT
+        };
+        assert_eq!((wrong_with(kept, &early), wrong_with(kept, &late)), (1, 0));
     }
 
     #[test]

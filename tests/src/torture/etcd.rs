@@ -1,6 +1,8 @@
 //! A cluster of etcd under torture.
 
-use std::net::SocketAddr;
+use std::{net::SocketAddr, time::Duration};
+
+use tokio::time::sleep;
 
 use super::{
     Profile,
@@ -38,6 +40,23 @@ impl Fleet for EtcdCluster {
 
     fn resume(&mut self, server: usize) {
         self.members[server].resume();
+    }
+
+    fn halt(&mut self, server: usize, time: Duration) -> Doing<'_, &'static str> {
+        let member = &mut self.members[server];
+        Box::pin(async move {
+            if member.ends_leases_of_others().await {
+                // It would do so when it goes on: see docs/etcd.md#former-leaders.
+                member.kill().await;
+                sleep(time).await;
+                member.start_again().await;
+                return "server killed";
+            }
+            member.stop();
+            sleep(time).await;
+            member.resume();
+            "server stopped"
+        })
     }
 
     fn leader(&mut self) -> Doing<'_, usize> {

@@ -73,10 +73,7 @@ async fn server(crew: &mut Crew) -> &'static str {
     let time = about(crew.servers.ttl());
     let fleet = crew.store.fleet();
     let server = fleet.leader().await;
-    fleet.stop(server);
-    sleep(time).await;
-    fleet.resume(server);
-    "server stopped"
+    fleet.halt(server, time).await
 }
 
 async fn network(crew: &mut Crew) -> &'static str {

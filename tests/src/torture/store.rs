@@ -2,6 +2,8 @@
 
 use std::{fmt::Debug, net::SocketAddr, pin::Pin, time::Duration};
 
+use tokio::time::sleep;
+
 use super::{Profile, Servers, postgres, site::Site};
 use crate::{EtcdCluster, RedisServer, ZooKeeperEnsemble};
 
@@ -18,6 +20,16 @@ pub(super) trait Fleet: Debug {
 
     /// Lets it go on.
     fn resume(&mut self, server: usize);
+
+    /// Lets one stand still for so long, or what comes near to it.
+    fn halt(&mut self, server: usize, time: Duration) -> Doing<'_, &'static str> {
+        Box::pin(async move {
+            self.stop(server);
+            sleep(time).await;
+            self.resume(server);
+            "server stopped"
+        })
+    }
 
     /// One that clients' requests are for: a master, or the leader.
     fn leader(&mut self) -> Doing<'_, usize>;

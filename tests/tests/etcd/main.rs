@@ -10,6 +10,7 @@ mod access;
 mod batches;
 mod cut_off;
 mod faults;
+mod leader_stopped;
 mod limits;
 mod load;
 mod neighbours;

@@ -215,7 +215,9 @@ async fn what_is_wrong_with_a_cluster_of_etcd_is_found() {
     };
     let locks = patient(&cluster.url()).await;
     let findings = diagnose(&locks).await;
-    for check in ["members", "version", "leader", "alarms", "quota", "rights"] {
+    // Some versions are warned of.
+    assert!(found(&findings, "version").severity < Severity::Error);
+    for check in ["members", "leader", "alarms", "quota", "rights"] {
         let finding = found(&findings, check);
         assert_eq!(finding.severity, Severity::Fine, "{finding:?}");
     }

@@ -2,7 +2,7 @@
 //!
 //! Section: guarantees.md#tickets
 
-use tests::{EtcdServer, Scene, release};
+use tests::{EtcdServer, LONG, Lost, Scene, TIME_LIMIT, release, take, within};
 
 use super::under_faults;
 use super::{adopt, is_refused};
@@ -32,4 +32,23 @@ async fn a_ticket_survives_the_leases_of_managers() {
     is_refused(&scene.others, &ticket).await;
     assert!(guard.is_held());
     release(guard).await;
+}
+
+/// A manager takes the slot of its ticket again, whose entry others have adopted.
+#[tokio::test]
+async fn a_caller_that_gives_up_leaves_the_entry_of_an_adopter_alone() {
+    for lost in [Lost::Request, Lost::Reply] {
+        let Some(scene) = scene().await else { return };
+        let ticket = take(&scene.ours, "key", LONG).await.into_ticket(LONG).await;
+        let ticket = ticket.expect("it is held");
+        let guard = adopt(&scene.others, &ticket).await.expect("it is valid");
+        let held = scene.server.keys("lock/key/").await;
+        let mut waiter = scene.ours.lock("key").ttl(LONG).wait_forever().acquire();
+        scene.proxy.lose(lost, &mut waiter).await;
+        drop(waiter);
+        within(TIME_LIMIT, scene.ours.shutdown()).await;
+        assert_eq!(scene.server.keys("lock/key/").await, held, "{lost:?}");
+        assert!(guard.is_held());
+        release(guard).await;
+    }
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use super::protocol::messages::{Member, StatusResponse};
-use super::transport::dial::Cluster;
+use super::transport::dial::{Cluster, Version};
 use crate::backend::latency::latency;
 use crate::types::finding::{Finding, Severity};
 
@@ -146,7 +146,21 @@ fn down(facts: &Facts) -> String {
 fn version(facts: &Facts) -> Finding {
     let versions: BTreeSet<_> = facts.statuses().map(|it| &*it.version).collect();
     let found: Vec<_> = versions.into_iter().collect();
-    Finding::fine("version", format!("etcd {}", found.join(", "))).unless(
+    let finding = Finding::fine("version", format!("etcd {}", found.join(", ")));
+    let is_old = |it: &&str| !Version::read(it).ends_leases_as_leader();
+    let size = facts
+        .cluster
+        .as_ref()
+        .map_or(0, |it| it.size(facts.seen.len()));
+    if size > 1 && found.iter().any(is_old) {
+        return finding.but(
+            Warning,
+            "a leader that hangs until another member leads, and then goes on, ends leases that were renewed \
+             meanwhile: their locks are lost, and the next holders enter before the former ones have noticed",
+            "update to etcd 3.4.31, 3.5.13 or newer",
+        );
+    }
+    finding.unless(
         found.len() == 1,
         Notice,
         "members of several versions offer what the oldest one can do",
@@ -337,6 +351,22 @@ mod tests {
         let mut facts = healthy(3);
         status(&mut facts.seen[0]).leader = 2;
         assert_eq!(found(facts, "leader").severity, Warning);
+    }
+
+    #[test]
+    fn members_that_end_leases_of_others_are_found() {
+        for (version, voters, severity) in [
+            ("3.4.23", 3, Warning),
+            ("3.4.23", 1, Severity::Fine),
+            ("3.4.31", 3, Notice),
+            ("3.5.12", 3, Warning),
+            ("3.6.5", 3, Severity::Fine),
+        ] {
+            let mut facts = healthy(voters);
+            version.clone_into(&mut status(&mut facts.seen[0]).version);
+            let finding = found(facts, "version");
+            assert_eq!(finding.severity, severity, "{finding:?}");
+        }
     }
 
     #[test]

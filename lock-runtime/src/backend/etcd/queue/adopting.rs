@@ -8,7 +8,7 @@ use super::{PAUSE, Queue, Step};
 use crate::backend::etcd::protocol::call::{Adopting, Call};
 use crate::backend::etcd::protocol::entry;
 use crate::backend::etcd::protocol::messages::{RangeResponse, TxnResponse};
-use crate::backend::etcd::protocol::trouble::Trouble;
+use crate::backend::etcd::protocol::trouble::{Trouble, cause};
 use crate::backend::{Outcome, name};
 use crate::base::clock::Moment;
 use crate::types::kind::Kind;
@@ -57,17 +57,18 @@ impl Queue {
         self.send(now, id, Step::Adopt, adopting.call());
     }
 
-    /// The key of the ticket was read, or the entry after its adopter has gone away.
+    /// The key of the ticket was read, or an entry that nobody wants and that may be somebody else's.
     pub(super) fn sought(&mut self, now: Moment, id: LeaseId, range: RangeResponse) {
         let Some(claim) = self.claims.get_mut(&id) else {
             return;
         };
         let found = range.kvs.into_iter().next();
-        if claim.stage == Stage::Adopting {
+        if claim.leaving.is_some() {
             return match found {
                 Some(own) if entry::is_of(&own.value, claim.token) => {
                     claim.created = own.create_revision;
-                    self.leave(now, id);
+                    claim.stage = Stage::Leaving;
+                    self.go_on(now, id);
                 }
                 _ => self.released(id, Ok(false)),
             };
@@ -101,9 +102,10 @@ impl Queue {
             return;
         };
         let Some(found) = found else {
-            return self.retire(Outcome::NoTicket { id });
+            return self.no_ticket(id);
         };
         if succeeded {
+            claim.adopted_on.get_or_insert(claim.lease);
             claim.created = found.create_revision;
             claim.modified = revision;
             claim.seen = revision;
@@ -125,7 +127,7 @@ impl Queue {
             return self.go_on(now, id);
         }
         if claim.modified != found.mod_revision {
-            return self.retire(Outcome::NoTicket { id });
+            return self.no_ticket(id);
         }
         let marker = reads.next().unwrap_or_default().kvs.pop();
         let ttl = claim.ttl();
@@ -149,6 +151,23 @@ impl Queue {
         }
     }
 
+    /// The ticket keeps the entry no more: others have adopted it, or it has ended. Or it was adopted for this claim,
+    /// which has not heard of that before its lease ended.
+    fn no_ticket(&mut self, id: LeaseId) {
+        let Some(claim) = self.claims.get(&id) else {
+            return;
+        };
+        let session = self.sessions.get(&claim.ttl());
+        let has_ended = |lease| !session.is_some_and(|session| session.is_on(lease));
+        let is_lost = claim.leaving.is_none() && claim.adopted_on.is_some_and(has_ended);
+        self.retire(if is_lost {
+            let cause = cause("the lease ended while the ticket was being adopted");
+            Outcome::Failed { id, cause }
+        } else {
+            Outcome::NoTicket { id }
+        });
+    }
+
     pub(super) fn not_adopted(&mut self, now: Moment, id: LeaseId, trouble: &Trouble) {
         let Some(claim) = self.claims.get_mut(&id) else {
             return;
@@ -157,6 +176,7 @@ impl Queue {
         let may_be_adopted = claim.stage == Stage::Adopting;
         match trouble {
             Trouble::Unknown(_) if may_be_adopted => {
+                claim.adopted_on.get_or_insert(claim.lease);
                 claim.may_be_made = true;
                 self.trouble(id, trouble);
                 self.with_session(now, ttl, |session, around| session.move_on(now, around));

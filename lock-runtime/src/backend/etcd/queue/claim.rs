@@ -52,6 +52,8 @@ pub(super) struct Claim {
     pub(super) unwatched: bool,
     /// Whether a call without an answer may have made its entry.
     pub(super) may_be_made: bool,
+    /// The lease on which it has adopted its ticket, or may have.
+    pub(super) adopted_on: Option<i64>,
     /// Whether a call without an answer may have deleted its entry.
     pub(super) may_be_deleted: bool,
     /// Whether its ticket was written perhaps, and reached nobody.
@@ -139,6 +141,7 @@ impl Claim {
             announces: false,
             unwatched: false,
             may_be_made: false,
+            adopted_on: None,
             may_be_deleted: false,
             takes_back: false,
             noted: None,

@@ -104,7 +104,9 @@ impl Queue {
             (Step::Seek, Ok(Reply::Range(range))) => self.sought(now, id, range),
             (Step::Adopt, Ok(Reply::Txn(txn))) => self.adopted(now, id, txn),
             (Step::Note, Ok(Reply::Txn(txn))) => self.has_noted(now, id, txn),
-            (Step::Seek | Step::Adopt, Err(trouble)) => self.not_adopted(now, id, &trouble),
+            (Step::Seek | Step::Adopt, Err(trouble)) if !self.is_in(id, Stage::Leaving) => {
+                self.not_adopted(now, id, &trouble);
+            }
             (Step::Note, Err(trouble @ (Trouble::NoLease(_) | Trouble::Unknown(_)))) => {
                 self.not_noted(now, id, &trouble);
             }

@@ -56,6 +56,7 @@ impl Queue {
             }
             Stage::CoolingDown { until } if until <= now => return self.leave(now, id),
             Stage::CoolingDown { until } => return self.claims.schedule(until, id),
+            Stage::Leaving if claim.created == 0 => (Step::Seek, Call::get(claim.key.clone())),
             Stage::Leaving => {
                 self.key_orders.begin(&terms.key);
                 (Step::Delete, claim.deletion())

@@ -168,7 +168,7 @@ impl Dialer {
 }
 
 impl Version {
-    fn read(text: &str) -> Self {
+    pub(crate) fn read(text: &str) -> Self {
         let mut version = Self::default();
         let digits = |part: &str| {
             part.split(|c: char| !c.is_ascii_digit())
@@ -189,6 +189,15 @@ impl Version {
             [3, 4, _] => Self([3, 4, 31]),
             [3, 5, _] => Self([3, 5, 23]),
             _ => Self([3, 6, 5]),
+        }
+    }
+
+    /// Whether a leader asks the others before it ends a lease that has not been renewed by itself:
+    /// others may lead by then, and may have renewed the lease.
+    pub(crate) fn ends_leases_as_leader(self) -> bool {
+        self >= match self.0 {
+            [3, 4, _] => Self([3, 4, 31]),
+            _ => Self([3, 5, 13]),
         }
     }
 }
@@ -238,6 +247,24 @@ fn trouble(error: &io::Error) -> Trouble {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_version_says_whether_a_former_leader_ends_leases() {
+        for (text, alone) in [
+            ("3.4.23", true),
+            ("3.4.31", false),
+            ("3.5.12", true),
+            ("3.5.13", false),
+            ("3.6.0", false),
+            ("", true),
+        ] {
+            assert_eq!(
+                !Version::read(text).ends_leases_as_leader(),
+                alone,
+                "{text}"
+            );
+        }
+    }
 
     #[test]
     fn a_version_says_whether_one_member_is_enough() {

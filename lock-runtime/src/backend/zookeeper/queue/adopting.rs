@@ -58,6 +58,9 @@ impl Queue {
         if let Some(own) = queue.iter().find(|it| !it.is_timed() && it.token == token) {
             return self.adopted(id, *own);
         }
+        let session = self.session.as_ref().map(|it| it.identity.id);
+        // It would be there.
+        claim.adopted_in.take_if(|it| Some(*it) == session);
         let is_it = |entry: &&Entry| adopts.is_some_and(|it| entry.is_of_ticket(it, kind));
         if let Some(ticket) = queue.iter().find(is_it).filter(|_| !claim.unwanted) {
             return self.ask_entry(id, *ticket, false, Step::Ticket(*ticket));
@@ -83,6 +86,7 @@ impl Queue {
             return;
         };
         claim.stage = Stage::Adopting;
+        claim.adopted_in.get_or_insert(session.identity.id);
         let own = Op::Create {
             path: self.requests.path(claim, ticket.adopted(claim.token)),
             data: claim.data(session.timeout),
@@ -119,8 +123,20 @@ impl Queue {
         }
     }
 
+    /// The ticket is not there: others have adopted it, or it has ended. Or it was adopted for this claim, which has
+    /// not heard of that before its session ended.
     fn no_ticket(&mut self, id: LeaseId) {
-        self.claims.retire(Outcome::NoTicket { id });
+        let Some(claim) = self.claims.get(&id) else {
+            return;
+        };
+        let session = self.session.as_ref().map(|it| it.identity.id);
+        let is_lost = !claim.unwanted && claim.adopted_in.is_some_and(|it| Some(it) != session);
+        self.claims.retire(if is_lost {
+            let cause = cause(Trouble::SessionOver);
+            Outcome::Failed { id, cause }
+        } else {
+            Outcome::NoTicket { id }
+        });
     }
 
     fn not_adopted(&mut self, id: LeaseId, trouble: Trouble) {

@@ -59,6 +59,8 @@ pub(super) struct Claim {
     pub(super) closing: Option<Closing>,
     /// How far it is a reader that was a writer, if it is.
     pub(super) downgrade: Option<Downgrade>,
+    /// The session in which it has adopted its ticket, or may have.
+    pub(super) adopted_in: Option<i64>,
     /// The node from which a ticket was asked for that reached nobody.
     pub(super) former: Option<Entry>,
 }
@@ -128,6 +130,7 @@ impl Claim {
             renewing: false,
             closing: None,
             downgrade: None,
+            adopted_in: None,
             former: None,
         }
     }

@@ -31,12 +31,15 @@ fn an_entry_that_may_have_been_made_is_found_and_not_made_twice() {
 fn an_entry_that_may_have_been_made_and_is_unwanted_is_deleted_once_it_cannot_come_late() {
     let mut story = Story::with_session(1);
     story.acquire(1, |_| {});
-    story.enter(Err(unknown()));
+    let enter = story.claim_call(Step::Enter);
+    story.answer(&enter, Err(unknown()));
     story.outcome();
     story.submit(Request::Abandon(LeaseId(1)));
-    assert!(!story.sends(Step::Delete), "the entry may be made after it");
+    assert!(!story.sends(Step::Seek), "the entry may be made after it");
     let mark = story.session_call(SessionStep::Mark);
     story.answer(&mark, Ok(txn(5, true, vec![])));
+    let look = story.claim_call(Step::Seek);
+    story.answer(&look, Ok(range(6, vec![written(&enter.call, 4)])));
     let delete = story.claim_call(Step::Delete);
     story.answer(&delete, Ok(deleted(1)));
     assert!(!story.released(1), "it was not held");

@@ -80,7 +80,9 @@ fn an_entry_that_may_have_been_made_is_deleted_although_its_call_was_not_sent_ag
     let mut story = Story::with_session(1);
     take(&mut story, 1);
     story.acquire(2, |terms| terms.key = LockKey::of("other"));
-    let made = story.enter(Err(unknown()));
+    let made = story.claim_call(Step::Enter);
+    story.answer(&made, Err(unknown()));
+    let made = made.call;
     story.outcome();
     // The entry may have been made, and the call is not sent again before the deletion.
     story.submit(Request::Release(LeaseId(1)));
@@ -89,10 +91,52 @@ fn an_entry_that_may_have_been_made_is_deleted_although_its_call_was_not_sent_ag
     assert!(!story.sends(Step::Enter));
     let first = story.claim_call(Step::Delete);
     story.submit(Request::Abandon(LeaseId(2)));
+    let look = story.claim_call(Step::Seek);
+    story.answer(&look, Ok(range(6, vec![written(&made, 4)])));
     let second = story.claim_call(Step::Delete);
-    assert!(matches!(&second.call, Call::Delete(it) if it.key == made));
+    assert!(matches!(&second.call, Call::Delete(it) if it.key == put(&made)));
     story.answer(&first, Ok(deleted(1)));
     assert!(story.released(1));
     story.answer(&second, Ok(deleted(1)));
     assert!(!story.released(2), "it was not held");
+}
+
+#[test]
+fn an_entry_that_others_have_adopted_is_not_deleted_in_place_of_ones_own() {
+    for abandoned_first in [true, false] {
+        let mut story = Story::with_session(1);
+        story.acquire(1, |terms| terms.key = LockKey::of("other"));
+        let enter = story.claim_call(Step::Enter);
+        if abandoned_first {
+            story.submit(Request::Abandon(LeaseId(1)));
+        }
+        story.answer(&enter, Err(unknown()));
+        if !abandoned_first {
+            story.outcome();
+            story.submit(Request::Abandon(LeaseId(1)));
+        }
+        let mark = story.session_call(SessionStep::Mark);
+        story.answer(&mark, Ok(txn(5, true, vec![])));
+        let look = story.claim_call(Step::Seek);
+        let others = entry_of(put(&enter.call), 4);
+        story.answer(&look, Ok(range(6, vec![others])));
+        assert!(!story.released(1) && !story.sends(Step::Delete));
+    }
+}
+
+#[test]
+fn a_look_for_an_entry_that_may_have_been_made_is_repeated() {
+    let mut story = Story::with_session(1);
+    story.acquire(1, |terms| terms.key = LockKey::of("other"));
+    story.enter(Err(unknown()));
+    story.outcome();
+    story.submit(Request::Abandon(LeaseId(1)));
+    let mark = story.session_call(SessionStep::Mark);
+    story.answer(&mark, Ok(txn(5, true, vec![])));
+    let look = story.claim_call(Step::Seek);
+    story.answer(&look, Err(unknown()));
+    story.pass(Duration::from_millis(100));
+    let look = story.claim_call(Step::Seek);
+    story.answer(&look, Ok(range(6, vec![])));
+    assert!(!story.released(1) && !story.sends(Step::Delete));
 }

@@ -171,6 +171,38 @@ fn an_adoption_without_an_answer_is_repeated_once_no_late_call_can_succeed() {
 }
 
 #[test]
+fn an_adopter_whose_lease_ends_before_it_has_heard_of_its_adoption_is_not_refused() {
+    for heard in [true, false] {
+        let mut story = Story::with_session(1);
+        let adopts = adopt(&mut story);
+        if heard {
+            let now = story.now;
+            let queue = &mut story.queue;
+            queue.with_session(now, TTL, |session, _| session.lost(now));
+            let found = read(22, vec![entry_as(Vec::new(), 20)]);
+            story.answer(&adopts, Ok(txn(22, true, vec![found])));
+        } else {
+            story.answer(&adopts, Err(unknown()));
+            let mark = story.session_call(SessionStep::Mark);
+            story.answer(&mark, Err(no_lease()));
+        }
+        // The next lease.
+        let grant = story.session_call(SessionStep::Grant);
+        story.answer(&grant, Ok(lease(1, LEASE + 10, 10)));
+        let mark = story.session_call(SessionStep::Mark);
+        story.answer(&mark, Ok(txn(29, true, vec![])));
+        let again = story.claim_call(Step::Adopt);
+        story.answer(&again, Ok(txn(30, false, vec![])));
+        let ends = |it: &Outcome| it.ended() == Some(LeaseId(1));
+        let outcome = std::iter::from_fn(|| story.outcome()).find(ends);
+        assert!(
+            matches!(outcome, Some(Outcome::Failed { .. })),
+            "{outcome:?}"
+        );
+    }
+}
+
+#[test]
 fn an_adopter_that_has_gone_away_deletes_what_it_has_adopted() {
     for adopted in [true, false] {
         let mut story = Story::with_session(1);

@@ -208,6 +208,37 @@ fn an_adopter_whose_answer_is_lost_finds_its_node() {
 }
 
 #[test]
+fn an_adopter_whose_session_ends_before_it_has_heard_of_its_adoption_is_not_refused() {
+    let mut scene = Scene::new();
+    adopt(&mut scene);
+    found(&mut scene, TIME / 2);
+    scene.queue.session_over();
+    scene.queue.connected(session(8, scene.now), 0);
+    let look = scene.calls().pop().unwrap();
+    scene.reply(look, Ok(children(Vec::new(), 9)));
+    let outcomes = scene.outcomes();
+    assert!(
+        matches!(outcomes[..], [Outcome::Failed { id: ID, .. }]),
+        "{outcomes:?}"
+    );
+}
+
+#[test]
+fn an_adopter_that_was_refused_before_its_session_ends_is_refused() {
+    let mut scene = Scene::new();
+    adopt(&mut scene);
+    let adopts = found(&mut scene, TIME / 2);
+    scene.connect_again(adopts, 0);
+    let look = scene.calls().pop().unwrap();
+    scene.reply(look, Ok(children(vec![ticket()], 9)));
+    scene.queue.session_over();
+    scene.queue.connected(session(8, scene.now), 0);
+    let look = scene.calls().pop().unwrap();
+    scene.reply(look, Ok(children(Vec::new(), 9)));
+    assert!(is_no_ticket(&mut scene));
+}
+
+#[test]
 fn a_ticket_that_others_have_adopted_is_gone() {
     let mut scene = Scene::new();
     adopt(&mut scene);
