@@ -1,0 +1,57 @@
+//! Servers that start again.
+//!
+//! Section: mysql.md#failover-and-restarts
+
+use std::time::Duration;
+
+use lock_runtime::{LockConfig, LockError};
+use tests::{LONG, MysqlServer, TIME_LIMIT, connect, queued, release, take, timed, within};
+
+use crate::server;
+
+/// The longest lease where locks are quarantined.
+const LONGEST: Duration = Duration::from_secs(2);
+
+#[tokio::test]
+async fn locks_and_waiters_outlive_the_crash_of_a_server() {
+    let Some(mut server) = server().await else {
+        return;
+    };
+    let config = LockConfig::new(server.url()).unwrap();
+    let locks = connect(config.unavailable_wait_forever()).await;
+    let guard = take(&locks, "key", LONG).await;
+    let waiter = queued(&locks, locks.lock("key").ttl(LONG).wait_forever()).await;
+    server.restart().await;
+    let refused = locks.lock("key").try_once().ttl(LONG).acquire();
+    let refused = within(TIME_LIMIT, refused).await;
+    assert!(
+        matches!(refused, Err(LockError::Busy { .. })),
+        "{refused:?}"
+    );
+    assert!(guard.is_held());
+    let fence = guard.fencing_token().get();
+    release(guard).await;
+    let next = within(TIME_LIMIT, waiter).await.unwrap();
+    assert!(next.fencing_token().get() > fence);
+    release(next).await;
+}
+
+#[tokio::test]
+async fn a_quarantine_keeps_a_server_that_forgets_from_a_second_grant() {
+    let builder = MysqlServer::builder().option("--innodb-flush-log-at-trx-commit=0");
+    let Some(mut server) = builder.start("tests/mysql").await else {
+        return;
+    };
+    let config = LockConfig::new(server.url()).unwrap().quarantine(LONGEST);
+    let config = config.ttl(LONGEST).unavailable_wait_forever();
+    let locks = connect(config.clone().connect_timeout(TIME_LIMIT)).await;
+    let guard = take(&locks, "key", LONGEST).await;
+    drop(locks);
+    server.restart().await;
+    let others = connect(config.connect_timeout(TIME_LIMIT)).await;
+    assert!(!others.health().await.grants);
+    let (took, next) = timed(others.lock("key").wait_forever().acquire()).await;
+    assert!(!guard.is_held(), "two holders");
+    assert!(took < LONGEST + Duration::from_secs(3), "{took:?}");
+    release(next.unwrap()).await;
+}
