@@ -49,7 +49,7 @@ pub struct MysqlServerBuilder {
 }
 
 impl MysqlServerBuilder {
-    /// Adds an option of the command line, such as `--sysdate-is-now`.
+    /// Adds an option of the command line, such as `--read-only`.
     pub fn option(mut self, option: &str) -> Self {
         self.options.push(option.to_owned());
         self

@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use tests::{LONG, MysqlPeer, TIME_LIMIT, connect, queued, release, take, within};
+use tests::{LONG, MysqlPeer, MysqlServer, TIME_LIMIT, connect, queued, release, take, within};
 use tokio::time::timeout;
 
 use crate::server;
@@ -22,14 +22,22 @@ async fn begin(peer: &mut MysqlPeer, level: &str) {
     let sql = format!("SET TRANSACTION ISOLATION LEVEL {level}; START TRANSACTION");
     peer.rows(&sql).await;
     // The snapshot of the transaction is of this moment.
-    peer.rows("SELECT COUNT(*) FROM lock_runtime_lock").await;
+    peer.rows("SELECT * FROM account").await;
+}
+
+/// A connection to a server with data of the user's own.
+async fn user_of(server: &MysqlServer) -> MysqlPeer {
+    let mut peer = server.peer().await;
+    peer.rows("CREATE TABLE account (id INT PRIMARY KEY, balance INT)")
+        .await;
+    peer
 }
 
 #[tokio::test]
 async fn the_next_holder_waits_for_the_transaction_of_the_last_one() {
     let Some(server) = server().await else { return };
     let (locks, others) = (connect(&*server.url()).await, connect(&*server.url()).await);
-    let mut peer = server.peer().await;
+    let mut peer = user_of(&server).await;
     for level in LEVELS {
         let guard = take(&locks, "key", LONG).await;
         begin(&mut peer, level).await;
@@ -53,7 +61,7 @@ async fn the_next_holder_waits_for_the_transaction_of_the_last_one() {
 async fn a_former_holder_is_refused_whatever_its_snapshot_shows() {
     let Some(server) = server().await else { return };
     let locks = connect(&*server.url()).await;
-    let mut peer = server.peer().await;
+    let mut peer = user_of(&server).await;
     for level in LEVELS {
         let guard = take(&locks, "key", LONG).await;
         let fence = guard.fencing_token().get();
@@ -75,7 +83,7 @@ async fn a_former_holder_is_refused_whatever_its_snapshot_shows() {
 async fn readers_keep_writers_out_until_their_transactions_end() {
     let Some(server) = server().await else { return };
     let (locks, others) = (connect(&*server.url()).await, connect(&*server.url()).await);
-    let mut peer = server.peer().await;
+    let mut peer = user_of(&server).await;
     let reader = locks.lock("key").read().ttl(LONG).wait_forever();
     let one = within(TIME_LIMIT, reader.acquire()).await.unwrap();
     let reader = others.lock("key").read().ttl(LONG).wait_forever();

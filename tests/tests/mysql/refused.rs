@@ -78,16 +78,6 @@ async fn a_server_that_forgets_commits_needs_a_quarantine() {
 }
 
 #[tokio::test]
-async fn a_clock_that_stands_still_is_refused() {
-    let builder = MysqlServer::builder().option("--sysdate-is-now");
-    let Some(server) = builder.start(TEST).await else {
-        return;
-    };
-    let text = invalid(&server.url()).await;
-    assert!(text.contains("sysdate-is-now"), "{text}");
-}
-
-#[tokio::test]
 async fn a_replica_is_passed_over_for_the_next_host() {
     let builder = MysqlServer::builder().option("--read-only");
     let Some(replica) = builder.start(TEST).await else {

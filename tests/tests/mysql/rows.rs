@@ -4,10 +4,10 @@
 
 use std::time::Duration;
 
-use lock_runtime::LockError;
+use lock_runtime::{Acquire, LockError, LockGuard};
 use tests::{
-    LONG, MysqlPeer, MysqlServer, TIME_LIMIT, connect, eventually, queued, release, take,
-    take_turn, within,
+    LONG, MysqlPeer, MysqlServer, TIME_LIMIT, connect, eventually, poll_once, queued, release,
+    take, take_turn, within,
 };
 use tokio::time::sleep;
 
@@ -38,14 +38,7 @@ async fn a_lease_counts_from_behind_the_wait_for_its_row() {
     let (locks, watch) = (connect(&*server.url()).await, connect(&*server.url()).await);
     take_turn(&locks, "key").await;
     let mut row = row_of(&server, "key").await;
-    let acquire = tokio::spawn(
-        locks
-            .lock("key")
-            .ttl(LONG)
-            .wait_forever()
-            .acquire()
-            .into_future(),
-    );
+    let acquire = tokio::spawn(locks.lock("key").ttl(LONG).wait_forever().acquire());
     waits_for_a_row(&server, 1).await;
     sleep(WAIT).await;
     row.rows("COMMIT").await;
@@ -62,14 +55,7 @@ async fn a_lock_that_somebody_is_taking_is_not_granted_beside() {
     let locks = connect(&*server.url()).await;
     take_turn(&locks, "key").await;
     let mut row = row_of(&server, "key").await;
-    let acquire = tokio::spawn(
-        locks
-            .lock("key")
-            .ttl(LONG)
-            .try_once()
-            .acquire()
-            .into_future(),
-    );
+    let acquire = tokio::spawn(locks.lock("key").ttl(LONG).try_once().acquire());
     waits_for_a_row(&server, 1).await;
     // As whoever was granted the lock meanwhile.
     row.rows(
@@ -82,6 +68,30 @@ async fn a_lock_that_somebody_is_taking_is_not_granted_beside() {
         matches!(outcome, Err(LockError::Busy { .. })),
         "{outcome:?}"
     );
+}
+
+/// The calls of a turn go together, and the first error ends what went together.
+#[tokio::test]
+async fn a_refused_call_does_not_end_those_behind_it() {
+    let Some(server) = server().await else { return };
+    let locks = connect(&*server.url()).await;
+    for key in ["a", "b", "c"] {
+        take_turn(&locks, key).await;
+    }
+    let mut row = row_of(&server, "a").await;
+    let acquire = |key| locks.lock(key).ttl(LONG).wait_forever().acquire();
+    let (mut first, others) = (acquire("a"), tokio::spawn(join(acquire("b"), acquire("c"))));
+    assert!(poll_once(&mut first).await.is_pending());
+    for guard in within(TIME_LIMIT, others).await.unwrap() {
+        release(guard).await;
+    }
+    row.rows("COMMIT").await;
+    release(within(TIME_LIMIT, first).await.unwrap()).await;
+}
+
+async fn join(one: Acquire, other: Acquire) -> [LockGuard; 2] {
+    let (one, other) = tokio::join!(one, other);
+    [one.unwrap(), other.unwrap()]
 }
 
 #[tokio::test]

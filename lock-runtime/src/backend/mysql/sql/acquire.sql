@@ -33,7 +33,7 @@ BEGIN
   DECLARE v_holder BLOB;
   DECLARE t BIGINT;
   DECLARE CONTINUE HANDLER FOR NOT FOUND SET v_found = FALSE;
-  IF NOT p_kind REGEXP '^(x|r|p[1-9][0-9]*)$' THEN
+  IF NOT (p_kind IN ('x', 'r') OR LEFT(p_kind, 1) = 'p' AND CAST(SUBSTR(p_kind, 2) AS UNSIGNED) > 0) THEN
     SIGNAL SQLSTATE '22023' SET MESSAGE_TEXT = 'the kind is x, r, or p and a number';
   END IF;
   CALL lock_runtime_take(p_name, TRUE, v_found);

@@ -1,17 +1,19 @@
--- assert_fence(key, fence, prefix): for transactions of yours. Fails with SQLSTATE LR001 unless the lock is held with this
--- fencing token, and lets no other holder begin until the transaction has ended, however late that is. The prefix is that of
--- the manager, and 'lock' unless it is set.
+-- assert_fence(key, fence, prefix): for transactions of yours. Fails with SQLSTATE LR001 if the lock was granted to another
+-- holder since this fencing token, and lets no other holder begin until the transaction has ended, however late that is. The
+-- prefix is that of the manager, and 'lock' unless it is set.
 --
 --   START TRANSACTION;
 --   CALL lock_runtime_assert_fence('acct:1', 1795370634480661, 'lock');
 --   UPDATE account SET …;
 --   COMMIT;
+--
+-- Nothing but the guard is read: a serializable transaction would lock whatever else it reads, and renewals would wait.
 CREATE PROCEDURE lock_runtime_assert_fence(IN p_key BLOB, IN p_fence BIGINT, IN p_prefix BLOB)
 SQL SECURITY DEFINER
 BEGIN
   DECLARE v_name VARBINARY(1152) DEFAULT CONCAT(p_prefix, ':{', p_key, '}');
   DECLARE v_low BIGINT;
-  DECLARE v_held BOOL DEFAULT FALSE;
+  DECLARE v_alone BOOL;
   DECLARE v_message VARCHAR(128) CHARACTER SET utf8mb4;
   DECLARE CONTINUE HANDLER FOR NOT FOUND BEGIN END;
   IF @@global.read_only THEN
@@ -19,17 +21,11 @@ BEGIN
   END IF;
   -- Without a row there is nothing to lock but a gap, which would keep others from making theirs.
   SELECT low INTO v_low FROM lock_runtime_guard WHERE name = v_name;
-  IF v_low IS NOT NULL THEN SELECT low INTO v_low FROM lock_runtime_guard WHERE name = v_name LOCK IN SHARE MODE; END IF;
-  -- The guard is as it is now; the others are as the snapshot of the transaction shows them, which no grant has replaced
-  -- since if the fence is not below that of the guard.
-  IF v_low <= p_fence THEN
-    SELECT TRUE INTO v_held FROM lock_runtime_lock
-      WHERE name = v_name AND kind = 'x' AND token IS NOT NULL AND fence = p_fence;
-    IF NOT v_held THEN
-      SELECT TRUE INTO v_held FROM lock_runtime_sharer WHERE name = v_name AND fence = p_fence AND token IS NOT NULL;
-    END IF;
+  IF v_low IS NOT NULL THEN
+    -- As the row is now, whatever the snapshot of the transaction shows.
+    SELECT low, alone INTO v_low, v_alone FROM lock_runtime_guard WHERE name = v_name LOCK IN SHARE MODE;
   END IF;
-  IF NOT v_held THEN
+  IF v_low IS NULL OR v_low > p_fence OR v_alone AND v_low < p_fence THEN
     SET v_message = CONCAT('the lock "', LEFT(p_key, 50), '" is not held with the fencing token ', p_fence);
     SIGNAL SQLSTATE 'LR001' SET MESSAGE_TEXT = v_message;
   END IF;

@@ -28,6 +28,7 @@ BEGIN
     ELSE
       INSERT INTO lock_runtime_sharer (name, fence, token, who, since, expires)
         SELECT name, fence, token, who, since, expires FROM lock_runtime_lock WHERE name = p_name;
+      UPDATE lock_runtime_guard SET alone = FALSE WHERE name = p_name;
       UPDATE lock_runtime_lock SET kind = 'r', low = fence, token = NULL, who = NULL, session = NULL WHERE name = p_name;
       CALL lock_runtime_quarantine_left(p_longest, v_left);
       IF v_left = 0 THEN CALL lock_runtime_serve(p_name, p_session); END IF;

@@ -57,7 +57,7 @@ BEGIN
   IF v_expires <= t THEN
     IF v_kind <> 'x' THEN DELETE FROM lock_runtime_sharer WHERE name = p_name AND fence >= v_low; END IF;
     SET v_low = p_fence, v_expires = 0;
-    UPDATE lock_runtime_guard SET low = p_fence WHERE name = p_name;
+    UPDATE lock_runtime_guard SET low = p_fence, alone = p_kind = 'x' WHERE name = p_name;
   END IF;
   IF p_kind = 'x' THEN
     UPDATE lock_runtime_lock SET fence = p_fence, low = v_low, kind = 'x', token = p_token, who = p_who,

@@ -6,7 +6,8 @@ pub(crate) const VERSION: i32 = 1;
 /// Each statement ends with this line: the bodies of procedures have other statements in them.
 const END: &str = "\n//\n";
 
-/// The clock goes on within a statement, unlike `NOW()`. It counts in the time zone of the session, which is UTC.
+/// Read in a statement of its own behind the one that locks a row, so that it goes on meanwhile even where the server takes
+/// `SYSDATE` for `NOW`. It counts in the time zone of the session, which is UTC.
 const CLOCK: &str = "CAST(UNIX_TIMESTAMP(SYSDATE(6)) * 1000000 AS SIGNED)";
 
 const TEMPLATE: &str = concat!(

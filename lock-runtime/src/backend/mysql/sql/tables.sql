@@ -18,7 +18,8 @@ CREATE TABLE IF NOT EXISTS lock_runtime_lock (
 -- the lock, whose renewals would wait.
 CREATE TABLE IF NOT EXISTS lock_runtime_guard (
   name    VARBINARY(1152) NOT NULL PRIMARY KEY,
-  low     BIGINT NOT NULL DEFAULT 0                    -- the fence of the first of those who hold the lock together
+  low     BIGINT NOT NULL DEFAULT 0,                   -- the fence of the first of those who hold the lock together
+  alone   BOOL NOT NULL DEFAULT TRUE                   -- whether that is the only one
 ) ENGINE = InnoDB ROW_FORMAT = DYNAMIC
 //
 -- The holders of shared locks, also while their permits cool down or are those of tickets (without a token).

@@ -22,9 +22,6 @@ const MORE_SETTINGS: &str = "SET SESSION autocommit = 1, time_zone = '+00:00', w
 const FACTS: &str = "SHOW GLOBAL VARIABLES WHERE Variable_name IN ('read_only', 'super_read_only', \
      'innodb_flush_log_at_trx_commit', 'wsrep_on')";
 
-/// The clock must go on within a statement: with `sysdate-is-now`, a grant would count from before the wait for its row.
-const CLOCK: &str = "SELECT SYSDATE(6), SLEEP(0.002), SYSDATE(6)";
-
 /// The facts that a server reports of itself.
 pub(super) struct Facts {
     pub(super) is_durable: bool,
@@ -50,13 +47,6 @@ pub(super) async fn look(wire: &mut Wire) -> Result<Facts, Trouble> {
     if is_on("wsrep_on") {
         let why = "the server is a node of a Galera cluster, where two nodes may grant a lock at the same time: \
                    it must be a server of its own, with replicas";
-        return Err(Trouble::invalid("url", why));
-    }
-    let clock = wire.ask(CLOCK).await?;
-    let clock = one(&clock)?;
-    if clock.text(0) == clock.text(2) {
-        let why =
-            "the server's clock stands still within a statement: start it without `sysdate-is-now`";
         return Err(Trouble::invalid("url", why));
     }
     let flushes = facts.get("innodb_flush_log_at_trx_commit");
