@@ -5,6 +5,10 @@ use std::time::Duration;
 
 use super::arg::Arg;
 
+/// For how long the server lets a call wait for a row that another transaction has, before it answers with an error. It
+/// counts in whole seconds.
+pub(crate) const ROW_WAIT: Duration = Duration::from_secs(1);
+
 #[derive(Clone, Debug)]
 pub(crate) struct Call {
     pub(crate) text: String,
@@ -27,7 +31,7 @@ impl Call {
         Self {
             text,
             is_procedure: true,
-            timeout,
+            timeout: beyond_rows(timeout),
         }
     }
 
@@ -36,7 +40,16 @@ impl Call {
         Self {
             text: text.into(),
             is_procedure: false,
-            timeout,
+            timeout: beyond_rows(timeout),
         }
+    }
+}
+
+/// A server that waits for a row is not silent, unless the lease is too short to find out.
+fn beyond_rows(timeout: Duration) -> Duration {
+    if timeout < ROW_WAIT {
+        timeout
+    } else {
+        timeout + ROW_WAIT / 2
     }
 }

@@ -9,5 +9,5 @@
 -- All moments are microseconds since 1970, in UTC.
 
 -- Procedures keep the mode in which they were made.
-SET SESSION sql_mode = 'STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION';
+SET SESSION sql_mode = 'STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION'
 //
