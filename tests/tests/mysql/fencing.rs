@@ -5,7 +5,9 @@
 
 use std::time::Duration;
 
-use tests::{LONG, MysqlPeer, MysqlServer, TIME_LIMIT, connect, queued, release, take, within};
+use tests::{
+    LONG, MysqlPeer, MysqlServer, Proxy, TIME_LIMIT, connect, queued, release, take, within,
+};
 use tokio::time::timeout;
 
 use crate::server;
@@ -104,4 +106,28 @@ async fn readers_keep_writers_out_until_their_transactions_end() {
     );
     peer.rows("COMMIT").await;
     release(within(TIME_LIMIT, waiter).await.unwrap()).await;
+}
+
+/// The lock is free, and the first waiter does not know it yet.
+#[tokio::test]
+async fn a_newcomer_does_not_pass_who_waited_for_the_transaction() {
+    let Some(server) = server().await else { return };
+    let proxy = Proxy::start(server.addr());
+    let locks = connect(&*server.url()).await;
+    let first = connect(&*server.url_at(proxy.addr())).await;
+    let mut peer = user_of(&server).await;
+    let guard = take(&locks, "key", LONG).await;
+    begin(&mut peer, "READ COMMITTED").await;
+    let fence = guard.fencing_token().get();
+    assert_eq!(assert_fence(&mut peer, fence).await, Ok(()));
+    let waiter = queued(&first, first.lock("key").ttl(LONG).wait_forever()).await;
+    release(guard).await;
+    proxy.requests().hold();
+    peer.rows("COMMIT").await;
+    let mut newcomer = locks.lock("key").ttl(LONG).wait_forever().acquire();
+    let early = timeout(Duration::from_millis(300), &mut newcomer).await;
+    assert!(early.is_err(), "it passed the waiter");
+    proxy.requests().pass();
+    release(within(TIME_LIMIT, waiter).await.unwrap()).await;
+    release(within(TIME_LIMIT, newcomer).await.unwrap()).await;
 }
