@@ -99,13 +99,12 @@ async fn a_server_that_becomes_a_replica_is_left_for_the_next_host() {
     let Some(one) = server().await else { return };
     let Some(other) = server().await else { return };
     let hosts = format!("{},{}", one.addr(), other.addr());
-    let locks = connect(&*format!("mysql://shop@{hosts}/shop"));
     for server in [&one, &other] {
         // The superuser writes to a replica too.
         server.cmd("CREATE USER shop@'127.0.0.1'").await;
         server.cmd("GRANT ALL ON shop.* TO shop@'127.0.0.1'").await;
     }
-    let locks = locks.await;
+    let locks = connect(&*format!("mysql://shop@{hosts}/shop")).await;
     take_turn(&locks, "key").await;
     one.cmd("SET GLOBAL read_only = ON").await;
     take_turn(&locks, "key").await;

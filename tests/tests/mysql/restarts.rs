@@ -25,7 +25,7 @@ async fn locks_and_waiters_outlive_the_crash_of_a_server() {
     let refused = locks.lock("key").try_once().ttl(LONG).acquire();
     let refused = within(TIME_LIMIT, refused).await;
     assert!(
-        matches!(refused, Err(LockError::Busy { .. })),
+        matches!(refused, Err(LockError::Contended { .. })),
         "{refused:?}"
     );
     assert!(guard.is_held());

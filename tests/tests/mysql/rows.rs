@@ -65,7 +65,7 @@ async fn a_lock_that_somebody_is_taking_is_not_granted_beside() {
     .await;
     let outcome = within(TIME_LIMIT, acquire).await.unwrap();
     assert!(
-        matches!(outcome, Err(LockError::Busy { .. })),
+        matches!(outcome, Err(LockError::Contended { .. })),
         "{outcome:?}"
     );
 }

@@ -144,7 +144,8 @@ mod tests {
 
     #[test]
     fn the_rows_of_a_procedure_end_with_a_word_of_its_own() {
-        let result: [&[u8]; 6] = [b"\x02", b"one", b"two", END, b"\x027a\xfb", MORE_TO_COME];
+        let result: [&'static [u8]; 6] =
+            [b"\x02", b"one", b"two", END, b"\x027a\xfb", MORE_TO_COME];
         let answers = gather(&[&result[..], &result[..], &[OK]].concat(), true);
         let [Ok(rows)] = &answers[..] else {
             panic!("{answers:?}");
@@ -156,13 +157,14 @@ mod tests {
 
     #[test]
     fn an_error_ends_an_answer_at_any_point() {
-        let error: &[u8] = b"\xff\xbd\x04#40001Deadlock";
-        for before in [
-            &[][..],
+        let error: &'static [u8] = b"\xff\xbd\x04#40001Deadlock";
+        let some: [&[&'static [u8]]; 3] = [
+            &[],
             &[b"\x01", b"one", END],
             &[b"\x01", b"one", END, b"\x017"],
-        ] {
-            let answers = gather(&[before, &[error, OK]].concat(), true);
+        ];
+        for before in some {
+            let answers = gather(&[before, &[error, OK][..]].concat(), true);
             assert!(
                 matches!(&answers[..], [Err(_), Ok(rows)] if rows.is_empty()),
                 "{answers:?}"
