@@ -157,7 +157,7 @@ impl Procedures {
 
     fn adopt(&self, bearer: &Bearer) -> Procedure {
         let terms = &bearer.terms;
-        let ticket = terms.adopts.map(|it| format!("{TICKET}{it} "));
+        let ticket = terms.ticket().map(|it| format!("{TICKET}{it} "));
         let args = vec![
             self.name(&terms.key),
             bearer.token.into(),
