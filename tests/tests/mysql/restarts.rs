@@ -5,7 +5,7 @@
 use std::time::{Duration, Instant};
 
 use lock_runtime::{LockConfig, LockError};
-use tests::{LONG, MysqlServer, TIME_LIMIT, connect, eventually, queued, release, take, within};
+use tests::{LONG, TIME_LIMIT, connect, eventually, queued, release, take, within};
 
 use crate::server;
 
@@ -38,11 +38,8 @@ async fn locks_and_waiters_outlive_the_crash_of_a_server() {
 }
 
 #[tokio::test]
-async fn a_quarantine_keeps_a_server_that_forgets_from_a_second_grant() {
-    let builder = MysqlServer::builder().option("--innodb-flush-log-at-trx-commit=0");
-    let Some(mut server) = builder.start("tests/mysql").await else {
-        return;
-    };
+async fn nothing_is_granted_in_the_quarantine_after_a_start() {
+    let Some(mut server) = server().await else { return };
     let config = LockConfig::new(server.url()).unwrap().quarantine(LONGEST);
     let config = config.ttl(LONGEST).unavailable_wait_forever();
     let locks = connect(config.clone().connect_timeout(TIME_LIMIT)).await;
