@@ -29,6 +29,7 @@ pub(crate) mod queue_order;
 pub(crate) mod redis;
 pub(crate) mod scheme;
 pub(crate) mod setup;
+pub(crate) mod share;
 #[cfg(any(feature = "mysql", feature = "postgres"))]
 pub(crate) mod sql;
 pub(crate) mod target;
