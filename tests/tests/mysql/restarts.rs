@@ -39,7 +39,9 @@ async fn locks_and_waiters_outlive_the_crash_of_a_server() {
 
 #[tokio::test]
 async fn nothing_is_granted_in_the_quarantine_after_a_start() {
-    let Some(mut server) = server().await else { return };
+    let Some(mut server) = server().await else {
+        return;
+    };
     let config = LockConfig::new(server.url()).unwrap().quarantine(LONGEST);
     let config = config.ttl(LONGEST).unavailable_wait_forever();
     let locks = connect(config.clone().connect_timeout(TIME_LIMIT)).await;
