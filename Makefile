@@ -34,7 +34,7 @@ check: setup ## Runs what a change must pass beside the tests: lints, dependenci
 	$(call timed,torture,$(MAKE) --no-print-directory torture QUICK=1)
 
 .PHONY: setup
-setup: zookeeper postgres ## Installs a Redis server, unless there is one, and what the clients in Python and Node need
+setup: zookeeper postgres mysql ## Installs a Redis server, unless there is one, and what the clients in Python and Node need
 	@command -v cargo >/dev/null || { echo 'Rust 1.88 or newer is missing: see https://rustup.rs' >&2; exit 1; }
 	@if command -v '$(REDIS_SERVER)' >/dev/null; then :; \
 	elif [ '$(REDIS_SERVER)' != redis-server ]; then echo '$(REDIS_SERVER) is missing' >&2; exit 1; \
@@ -94,6 +94,17 @@ define fetched
         for package in *.deb; do dpkg -x "$$package" . && rm "$$package"; done); } >/dev/null 2>&1
 endef
 
+# Started with a folder of data of its own; its client is left out.
+MYSQL := mariadb-server-core mariadb-server mariadb-common
+.PHONY: mysql
+mysql: ## Fetches a MariaDB server for the tests, where Debian's packages can be had
+	@[ -n "$${MYSQL_PREFIX:-}" ] || [ -x target/mysql/usr/sbin/mariadbd ] || [ -x /usr/sbin/mariadbd ] || \
+	{ command -v apt-get && command -v dpkg && mkdir -p target/mysql && cd target/mysql && \
+	    { $(call limited,120) apt-get download -q $(MYSQL) || \
+	        { $(ROOT) apt-get update -q && $(call limited,120) apt-get download -q $(MYSQL); }; } && \
+	    for package in *.deb; do dpkg -x "$$package" . && rm "$$package"; done; } >/dev/null 2>&1 || \
+	    echo 'NOTICE: locks on MySQL cannot be tested: the packages of MariaDB cannot be had' >&2
+
 .PHONY: build
 build: ## Builds everything that is tested
 	$(call timed,build,cargo test --workspace --no-run)
@@ -106,7 +117,9 @@ lint: ## Checks format, lints, documents and the direction of imports
 	cargo run -q -p tests --bin floors -- lock-runtime/src 'base < types < telemetry < backend | held < driver < api | simulation | fuzzing.rs < lib.rs'
 	cargo run -q -p tests --bin floors -- lock-runtime/src/backend/queue 'protocol < chains | pace.rs < chains.rs | claim.rs | quarantine.rs | replicas.rs | reports.rs | waiters.rs < mod.rs < connection.rs | downgrading.rs | hand_over.rs | messages.rs | order.rs | replies.rs | requests.rs | stages.rs < tests.rs < tests'
 	cargo run -q -p tests --bin floors -- lock-runtime/src/backend/redis 'lua < protocol < address.rs | findings.rs | opening.rs < sentinel < inspect | transport < connected.rs < mod.rs < queries.rs | cluster | redlock < target.rs | fuzzing.rs'
-	cargo run -q -p tests --bin floors -- lock-runtime/src/backend/postgres 'address.rs | protocol | sql | upkeep.rs < steps.rs | transport < batch.rs | findings.rs < functions.rs | replies.rs < connection.rs | inspect < mod.rs < queries.rs | target.rs | fuzzing.rs'
+	cargo run -q -p tests --bin floors -- lock-runtime/src/backend/postgres 'address.rs | protocol | sql < transport < findings.rs | functions.rs < diagnosis.rs < connection.rs < mod.rs < target.rs | fuzzing.rs'
+	cargo run -q -p tests --bin floors -- lock-runtime/src/backend/mysql 'address.rs | protocol | sql < transport < findings.rs | procedures.rs < diagnosis.rs < connection.rs < mod.rs < target.rs | fuzzing.rs'
+	cargo run -q -p tests --bin floors -- lock-runtime/src/backend/sql 'names.rs | parameters.rs | row.rs | session.rs | trouble.rs | upkeep.rs < steps.rs < batch.rs < replies.rs < inspect | fuzzing.rs < pool.rs < mod.rs'
 	cargo run -q -p tests --bin floors -- lock-runtime/src/backend/etcd 'address.rs | protocol < queue < transport < findings.rs < diagnosis.rs | inspect.rs | fuzzing.rs < mod.rs'
 	cargo run -q -p tests --bin floors -- lock-runtime/src/backend/zookeeper 'address.rs | protocol < call.rs | session.rs < queue | transport < findings.rs < inspect.rs < diagnosis.rs < mod.rs < queries.rs | fuzzing.rs'
 	RUSTDOCFLAGS='-D warnings' cargo doc --workspace --all-features --no-deps
@@ -122,13 +135,14 @@ features: ## Lints the runtime with fewer features
 	cargo clippy -p lock-runtime --no-default-features --features etcd $(STRICT)
 	cargo clippy -p lock-runtime --no-default-features --features zookeeper,tls $(STRICT)
 	cargo clippy -p lock-runtime --no-default-features --features postgres $(STRICT)
+	cargo clippy -p lock-runtime --no-default-features --features mysql $(STRICT)
 
 .PHONY: run
 run: setup ## Runs the tests alone (REDIS_SERVER=valkey-server or a path: on another server)
 	$(call timed,tests,RUST_TEST_THREADS=$(TEST_THREADS) WHOLE=semantics tests/run $(OTHER_STORES:%=--skip %))
 
 # A table of tests has a row for each store. The same code serves most of what they share, and each has tests of its own.
-OTHER_STORES := on_sentinel:: on_zookeeper:: on_etcd:: on_postgres:: on_pgbouncer:: on_redlock:: on_setnx::
+OTHER_STORES := on_sentinel:: on_zookeeper:: on_etcd:: on_postgres:: on_pgbouncer:: on_mysql:: on_redlock:: on_setnx::
 # All failures are seen at once.
 CARGO_TEST = RUST_TEST_THREADS=$(TEST_THREADS) cargo test --no-fail-fast
 .PHONY: stores

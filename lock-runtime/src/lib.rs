@@ -98,6 +98,7 @@
 //! | `redis` | yes | Redis and Valkey; `memory:` needs no feature |
 //! | `etcd` | no | locks in a cluster of etcd |
 //! | `metrics` | no | metrics through the `metrics` facade; `watching.md` lists them |
+//! | `mysql` | no | locks in a MySQL or MariaDB database, `mysql://` |
 //! | `postgres` | no | locks in a PostgreSQL database, `postgres://` |
 //! | `serde` | no | deserializes [`LockConfig`] as a part of a program's configuration, and serializes the answers of [`inspect`] |
 //! | `testing` | no | locks and errors for the tests of programs |
@@ -110,6 +111,7 @@
 #![cfg_attr(
     not(all(
         feature = "etcd",
+        feature = "mysql",
         feature = "postgres",
         feature = "redis",
         feature = "tls",
@@ -143,6 +145,8 @@ pub use api::leadership::Leadership;
 pub use api::manager::LockManager;
 pub use api::request::LockRequest;
 pub use backend::capabilities::Capabilities;
+#[cfg(feature = "mysql")]
+pub use backend::mysql::sql::script as mysql_script;
 #[cfg(feature = "postgres")]
 pub use backend::postgres::sql::script as postgres_script;
 pub use base::clock::Clock;

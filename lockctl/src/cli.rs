@@ -133,14 +133,17 @@ pub(crate) enum Command {
     /// Measures what locks cost on this server
     #[command(after_help = "Examples:\n  lockctl bench\n  lockctl bench --seconds 30 --rate 2000")]
     Bench(BenchArgs),
-    /// Prints the SQL that installs or upgrades the schema of `postgres://`
+    /// Prints the SQL that installs or upgrades the schema of `postgres://`, or the procedures of `mysql://`
     #[command(
-        after_help = "Examples:\n  lockctl sql | psql -v ON_ERROR_STOP=1 shop\n  lockctl sql --schema locks > migrations/20261123_locks.sql"
+        after_help = "Examples:\n  lockctl sql | psql -v ON_ERROR_STOP=1 shop\n  lockctl sql --schema locks > migrations/20261123_locks.sql\n  lockctl sql --mysql | mysql shop"
     )]
     Sql {
         /// The schema for tables and functions
         #[arg(long, default_value = "lock_runtime")]
         schema: String,
+        /// For `mysql://`, in the database that is in use
+        #[arg(long, conflicts_with = "schema")]
+        mysql: bool,
     },
     /// Writes a completion script for a shell to stdout
     #[command(

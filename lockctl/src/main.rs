@@ -77,7 +77,7 @@ async fn perform(cli: Cli, output: &Output) -> Done {
         Command::Watch(args) => watch::watch(&store, &args, output).await,
         Command::Serve(args) => serve::serve(&store, &args, output).await,
         Command::Bench(args) => bench::bench(&store, &args, output).await,
-        Command::Sql { schema } => sql::sql(&schema),
+        Command::Sql { schema, mysql } => sql::sql(&schema, mysql),
         Command::Completions { shell } => Ok(manual::completions(shell)),
         Command::Man { directory } => manual::pages(directory.as_deref()),
         #[cfg(unix)]

@@ -1,9 +1,14 @@
-//! `lockctl sql`: the script for migrations of a PostgreSQL database.
+//! `lockctl sql`: the script for migrations of a PostgreSQL or MySQL database.
 
 use crate::exit::{Done, Exit};
 use crate::output;
 
-pub(crate) fn sql(schema: &str) -> Done {
-    output::line(lock_runtime::postgres_script(schema).trim_end())?;
+pub(crate) fn sql(schema: &str, mysql: bool) -> Done {
+    let script = if mysql {
+        lock_runtime::mysql_script()
+    } else {
+        lock_runtime::postgres_script(schema)
+    };
+    output::line(script.trim_end())?;
     Ok(Exit::Success)
 }

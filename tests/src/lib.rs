@@ -23,6 +23,15 @@ mod log;
 mod lua;
 pub mod model;
 mod monitor;
+mod mysql;
+/// The script as the library joins it.
+#[allow(
+    dead_code,
+    unreachable_pub,
+    reason = "tests need its text alone, and the library exports it"
+)]
+#[path = "../../lock-runtime/src/backend/mysql/sql/mod.rs"]
+mod mysql_sql;
 mod namespace;
 mod net;
 mod node;
@@ -60,6 +69,7 @@ pub use fixtures::{LONG, TIME_LIMIT, aside, eventually, poll_once, timed, unique
 #[doc(hidden)]
 pub use lock_runtime::Capabilities;
 pub use monitor::Monitor;
+pub use mysql::{MysqlHome, MysqlPeer, MysqlServer, MysqlServerBuilder, mysql_script};
 pub use peer::{Peer, Step, script_text};
 pub use postgres::{
     Backup, Fate, PgBouncer, PostgresHome, PostgresPair, PostgresPeer, PostgresServer,

@@ -56,6 +56,11 @@ macro_rules! on_every_store {
             $($tests)*
         }
         $crate::tests_of_store! {
+            ($) on_mysql, starts: $crate::MysqlHome::start(),
+            can: [read downgrade permits several_keys min_hold list force_release ask fencing fair max_waiters tickets graph],
+            $($tests)*
+        }
+        $crate::tests_of_store! {
             ($) on_redlock, starts: async { Some($crate::RedlockFleet::start().await) },
             can: [read several_keys min_hold list force_release ask fencing answers],
             $($tests)*

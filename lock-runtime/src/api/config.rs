@@ -36,6 +36,7 @@ use crate::types::tls::Tls;
 /// | `rediss+cluster://…` | the same, encrypted; needs the feature `tls` |
 /// | `etcd://[user:password@]host[:port],…` | a cluster of etcd, 3.4 or newer; needs the feature `etcd` |
 /// | `etcds://…` | the same, encrypted; needs the feature `tls` too |
+/// | `mysql://[user[:password]@]host[:port],…/database` | a MySQL server, 8.0 or newer, or MariaDB, 10.6 or newer; needs the feature `mysql` |
 /// | `postgres://[user[:password]@]host[:port],…[/database]` | a PostgreSQL server, 14 or newer; needs the feature `postgres` |
 /// | `zookeeper://[user:password@]host[:port][,host[:port]…][/chroot]` | `ZooKeeper`; needs the feature `zookeeper` |
 /// | `zookeepers://…` | the same, encrypted; needs the feature `tls` too |

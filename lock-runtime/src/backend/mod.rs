@@ -9,17 +9,20 @@ pub(crate) mod claims;
 pub(crate) mod etcd;
 pub(crate) mod latency;
 pub(crate) mod memory;
+#[cfg(feature = "mysql")]
+pub(crate) mod mysql;
 pub(crate) mod name;
 #[cfg(feature = "postgres")]
 pub(crate) mod postgres;
 #[cfg(any(
     feature = "etcd",
+    feature = "mysql",
     feature = "postgres",
     feature = "redis",
     feature = "zookeeper"
 ))]
 pub(crate) mod queries;
-#[cfg(any(feature = "postgres", feature = "redis"))]
+#[cfg(any(feature = "mysql", feature = "postgres", feature = "redis"))]
 pub(crate) mod queue;
 pub(crate) mod queue_order;
 #[cfg(feature = "redis")]
@@ -27,6 +30,8 @@ pub(crate) mod redis;
 pub(crate) mod scheme;
 pub(crate) mod setup;
 pub(crate) mod share;
+#[cfg(any(feature = "mysql", feature = "postgres"))]
+pub(crate) mod sql;
 pub(crate) mod target;
 #[cfg(feature = "testing")]
 pub(crate) mod testing;

@@ -18,6 +18,8 @@ const STORES: &[&[Scheme]] = &[
     super::redis::target::SCHEMES,
     #[cfg(feature = "etcd")]
     super::etcd::SCHEMES,
+    #[cfg(feature = "mysql")]
+    super::mysql::target::SCHEMES,
     #[cfg(feature = "postgres")]
     super::postgres::target::SCHEMES,
     #[cfg(feature = "zookeeper")]
@@ -31,6 +33,8 @@ const FEATURES: &[(&str, &str)] = &[
     ("redis", "redis"),
     ("valkey", "redis"),
     ("etcd", "etcd"),
+    ("mysql", "mysql"),
+    ("mariadb", "mysql"),
     ("postgres", "postgres"),
     ("zookeeper", "zookeeper"),
 ];
@@ -96,7 +100,7 @@ pub(crate) fn check_tls(target: &dyn Target, tls: Option<&Tls>) -> Result<(), Lo
     if hosts.is_empty() && tls.is_some() {
         let encrypted = listed(|scheme| scheme.encrypted);
         let reason = format_args!(
-            "the URL does not ask for encryption: write {encrypted}, or `sslmode=verify-full` for PostgreSQL"
+            "the URL does not ask for encryption: write {encrypted}, or `sslmode=verify-full` for PostgreSQL and MySQL"
         );
         return Err(LockError::invalid("tls", reason));
     }

@@ -20,6 +20,7 @@ use std::{
 
 use tempfile::TempDir;
 
+pub(crate) use self::shared::tidy_up;
 pub use self::{
     backup::Backup,
     bouncer::PgBouncer,

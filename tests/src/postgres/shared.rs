@@ -92,7 +92,7 @@ impl Home for PostgresHome {
 /// Removes the directory of a process when ours has ended: what all tests share is never dropped.
 ///
 /// The kernel ends it then.
-fn tidy_up(process: u32, directory: &Path) {
+pub(crate) fn tidy_up(process: u32, directory: &Path) {
     // It reads until the other end is closed, by our end.
     let mut tidy = Command::new("sh")
         .args([

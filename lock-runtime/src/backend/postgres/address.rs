@@ -3,8 +3,7 @@
 
 use std::fmt;
 
-#[cfg(not(feature = "tls"))]
-use crate::backend::scheme::without;
+use crate::backend::sql::parameters::{Install, encrypted, install, one_of};
 use crate::types::authority::{Authority, Host};
 use crate::types::credentials::Credentials;
 use crate::types::error::LockError;
@@ -30,13 +29,6 @@ pub(crate) struct Address {
     /// `None`: as the server allows.
     pub(crate) wake: Option<Wake>,
     pub(crate) commit: Commit,
-}
-
-/// Whether a schema that is missing is created.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Install {
-    Auto,
-    Never,
 }
 
 /// How waiters learn that a lock has been handed over.
@@ -82,12 +74,7 @@ impl Address {
             database,
             encrypted: encrypted(url)?,
             schema: schema(url)?,
-            install: one_of(
-                url,
-                "install",
-                &[("auto", Install::Auto), ("never", Install::Never)],
-            )?
-            .unwrap_or(Install::Auto),
+            install: install(url)?,
             wake: one_of(
                 url,
                 "wake",
@@ -109,24 +96,6 @@ impl Address {
     }
 }
 
-fn encrypted(url: &mut Url) -> Result<bool, LockError> {
-    let invalid = |reason: String| Err(LockError::invalid("sslmode", reason));
-    match url.take("sslmode")?.as_deref() {
-        None | Some("disable") => Ok(false),
-        #[cfg(feature = "tls")]
-        Some("require" | "verify-ca" | "verify-full") => Ok(true),
-        #[cfg(not(feature = "tls"))]
-        Some("require" | "verify-ca" | "verify-full") => invalid(without("tls")),
-        Some(mode @ ("allow" | "prefer")) => invalid(format!(
-            "with `{mode}`, an attacker between client and server can turn the encryption off: write `verify-full`, or \
-             `disable`"
-        )),
-        Some(_) => {
-            invalid("it can only be `disable`, `require`, `verify-ca` or `verify-full`".into())
-        }
-    }
-}
-
 /// People write the name in their own SQL, without quotes.
 fn schema(url: &mut Url) -> Result<Box<str>, LockError> {
     let Some(name) = url.take("schema")? else {
@@ -143,23 +112,6 @@ fn schema(url: &mut Url) -> Result<Box<str>, LockError> {
         return Err(LockError::invalid("schema", reason));
     }
     Ok(name.into())
-}
-
-/// Reads a parameter that has a few values.
-fn one_of<T: Copy>(
-    url: &mut Url,
-    name: &'static str,
-    values: &[(&str, T); 2],
-) -> Result<Option<T>, LockError> {
-    let Some(text) = url.take(name)? else {
-        return Ok(None);
-    };
-    if let Some((_, value)) = values.iter().find(|(value, _)| *value == text) {
-        return Ok(Some(*value));
-    }
-    let [(one, _), (other, _)] = values;
-    let reason = format_args!("it can only be `{one}` or `{other}`");
-    Err(LockError::invalid(name, reason))
 }
 
 /// Names the servers and never the password.

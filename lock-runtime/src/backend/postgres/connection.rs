@@ -1,27 +1,33 @@
 //! One connection of the pool: its queue, what goes over its link, and whether it listens.
 
+use std::future::Future;
 use std::sync::Arc;
 use std::task::Context;
 use std::time::Duration;
 
-use super::batch::{Batch, batches};
+use super::diagnosis::diagnose;
 use super::functions::Functions;
 use super::protocol::answer::Answer;
 use super::protocol::arg::Arg;
 use super::protocol::call::Call as SqlCall;
+use super::protocol::channel::channel;
 use super::protocol::statement::Statement;
-use super::replies::{Replies, standings};
-use super::steps::Queue;
 use super::transport::link::{Link, LinkEvent};
 use super::transport::server::Server;
-use super::transport::trouble::Trouble as ConnectTrouble;
-use super::upkeep::{self, Upkeep};
 use crate::backend::queue::Rules;
 use crate::backend::queue::protocol::message::Message;
 use crate::backend::queue::protocol::trouble::Trouble;
+use crate::backend::sql::batch::{Batch, batches};
+use crate::backend::sql::inspect::Inspector;
+use crate::backend::sql::pool::Member;
+use crate::backend::sql::replies::{Replies, standings};
+use crate::backend::sql::steps::Queue;
+use crate::backend::sql::trouble::Trouble as ConnectTrouble;
+use crate::backend::sql::upkeep::{self, Upkeep};
 use crate::backend::token::Token;
 use crate::base::clock::Moment;
 use crate::types::error::Cause;
+use crate::types::finding::Finding;
 use crate::types::health::LastError;
 
 /// A connection without waiters listens for so long: others need not be notified for it.
@@ -33,12 +39,12 @@ const TIMEOUT: Duration = Duration::from_secs(1);
 
 #[derive(Debug)]
 pub(super) struct Connection {
-    pub(super) queue: Queue,
+    queue: Queue,
     link: Link<Task>,
     functions: Arc<Functions>,
     server: Option<Server>,
     /// Why the last attempt has failed.
-    pub(super) failed: Option<ConnectTrouble>,
+    failed: Option<ConnectTrouble>,
     listening: Listening,
     /// Whether the next calls go one by one.
     apart: bool,
@@ -97,51 +103,6 @@ impl Connection {
         }
     }
 
-    /// Whether it takes calls.
-    pub(super) fn is_up(&self) -> bool {
-        !self.queue.is_down()
-    }
-
-    pub(super) fn is_quiet(&self) -> bool {
-        self.link.is_quiet()
-    }
-
-    /// Whether a pooler is in front of the server.
-    pub(super) fn is_pooled(&self) -> bool {
-        self.server.is_some_and(|it| it.is_pooled)
-    }
-
-    /// The last error.
-    pub(super) fn last_error(&self) -> Option<LastError> {
-        self.link.last_error()
-    }
-
-    pub(super) fn next_wakeup(&self) -> Option<Moment> {
-        let listening = match self.listening {
-            Listening::Yes { idle: Some(since) } => Some(since.after(LISTEN_FOR)),
-            _ => None,
-        };
-        let upkeep = self.upkeep.as_ref().filter(|_| self.is_up());
-        let all = [
-            self.link.next_wakeup(),
-            self.queue.next_wakeup(),
-            listening,
-            upkeep.map(|it| it.due),
-            Some(self.check_at).filter(|_| self.is_up() && !self.queue.is_empty()),
-        ];
-        all.into_iter().flatten().min()
-    }
-
-    /// Takes in everything that has arrived; whether there was anything.
-    pub(super) fn receive(&mut self, cx: &mut Context<'_>, now: impl Fn() -> Moment) -> bool {
-        let mut any = false;
-        while let Some(event) = self.link.poll(cx, now()) {
-            self.take(now(), event);
-            any = true;
-        }
-        any
-    }
-
     fn take(&mut self, now: Moment, event: LinkEvent<Task>) {
         match event {
             LinkEvent::Opened(server) => self.opened(now, server),
@@ -191,7 +152,12 @@ impl Connection {
 
     fn answered(&mut self, now: Moment, task: Task, answer: Answer) {
         match task {
-            Task::Claims(batch) => self.replied(now, Replies::read(batch, answer)),
+            Task::Claims(batch) => {
+                let warning = answer.warnings.into_iter().next();
+                let doubt = warning.map(|it| Arc::new(it) as Cause);
+                let rows = answer.result.map_err(Into::into);
+                self.replied(now, Replies::read(batch, rows, doubt));
+            }
             Task::Quarantine => match answer.result {
                 Ok(rows) => {
                     let left = rows.first().and_then(|row| row.number(0));
@@ -238,41 +204,13 @@ impl Connection {
         }
     }
 
-    /// Sends what there is to send; whether there was anything.
-    pub(super) fn flush(&mut self, now: Moment) -> bool {
-        let up = self.server.filter(|_| self.is_up());
-        let mut any = up.is_some_and(|server| self.listen(now, &server));
-        self.queue.tick(now);
-        let Some(server) = up else {
-            return false;
-        };
-        any |= self.check(now);
-        if let Some(after) = self.upkeep.as_mut().and_then(|it| it.begin(now)) {
-            let sweep = self.functions.sweep(after, upkeep::MOST);
-            self.send(now, sweep, Task::Sweep);
-            any = true;
-        }
-        // The answer that is due brings us here again.
-        if self.link.awaits_answer() && self.queue.can_wait() {
-            return any;
-        }
-        let calls = self.queue.calls();
-        let apart = std::mem::take(&mut self.apart) || self.functions.keep_history();
-        for batch in batches(calls, apart) {
-            if let Some(call) = self.functions.call(&batch, &server) {
-                any |= self.link.send(now, [(call, Task::Claims(batch))]);
-            }
-        }
-        any
-    }
-
     /// Listens while something waits: before PostgreSQL 19 each notification wakes every
     /// connection that listens.
     fn listen(&mut self, now: Moment, server: &Server) -> bool {
         if !server.listens {
             return false;
         }
-        let channel = server.session.channel();
+        let channel = channel(server.session);
         match (&mut self.listening, self.queue.has_waiters()) {
             (Listening::No, false) => false,
             (Listening::No, true) => {
@@ -326,5 +264,93 @@ impl Connection {
             timeout: TIMEOUT,
         };
         self.link.send(now, [(call, task)]);
+    }
+}
+
+impl Member for Connection {
+    fn queue(&mut self) -> &mut Queue {
+        &mut self.queue
+    }
+
+    fn is_up(&self) -> bool {
+        !self.queue.is_down()
+    }
+
+    fn is_quiet(&self) -> bool {
+        self.link.is_quiet()
+    }
+
+    fn failed(&mut self) -> &mut Option<ConnectTrouble> {
+        &mut self.failed
+    }
+
+    fn last_error(&self) -> Option<LastError> {
+        self.link.last_error()
+    }
+
+    fn next_wakeup(&self) -> Option<Moment> {
+        let listening = match self.listening {
+            Listening::Yes { idle: Some(since) } => Some(since.after(LISTEN_FOR)),
+            _ => None,
+        };
+        let upkeep = self.upkeep.as_ref().filter(|_| self.is_up());
+        let all = [
+            self.link.next_wakeup(),
+            self.queue.next_wakeup(),
+            listening,
+            upkeep.map(|it| it.due),
+            Some(self.check_at).filter(|_| self.is_up() && !self.queue.is_empty()),
+        ];
+        all.into_iter().flatten().min()
+    }
+
+    fn receive(&mut self, cx: &mut Context<'_>, now: impl Fn() -> Moment) -> bool {
+        let mut any = false;
+        while let Some(event) = self.link.poll(cx, now()) {
+            self.take(now(), event);
+            any = true;
+        }
+        any
+    }
+
+    fn flush(&mut self, now: Moment) -> bool {
+        let up = self.server.filter(|_| self.is_up());
+        let mut any = up.is_some_and(|server| self.listen(now, &server));
+        self.queue.tick(now);
+        let Some(server) = up else {
+            return false;
+        };
+        any |= self.check(now);
+        if let Some(after) = self.upkeep.as_mut().and_then(|it| it.begin(now)) {
+            let sweep = self.functions.sweep(after, upkeep::MOST);
+            self.send(now, sweep, Task::Sweep);
+            any = true;
+        }
+        // The answer that is due brings us here again.
+        if self.link.awaits_answer() && self.queue.can_wait() {
+            return any;
+        }
+        let calls = self.queue.calls();
+        let apart = std::mem::take(&mut self.apart) || self.functions.keep_history();
+        for batch in batches(calls, apart) {
+            if let Some(call) = self.functions.call(&batch, &server) {
+                any |= self.link.send(now, [(call, Task::Claims(batch))]);
+            }
+        }
+        any
+    }
+
+    fn diagnose(
+        &self,
+        inspector: Inspector,
+    ) -> impl Future<Output = Result<Vec<Finding>, Cause>> + Send + 'static {
+        let is_pooled = self.server.is_some_and(|it| it.is_pooled);
+        let is_durable = self.functions.are_durable();
+        diagnose(
+            inspector,
+            self.functions.schema().into(),
+            is_pooled,
+            is_durable,
+        )
     }
 }

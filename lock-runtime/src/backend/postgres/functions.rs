@@ -2,30 +2,28 @@
 
 use std::sync::Arc;
 
-use super::batch::{Batch, common};
 use super::protocol::arg::Arg;
 use super::protocol::call::Call as SqlCall;
 use super::protocol::statement::{Statement, Type};
-use super::steps::{Call, Inspect, Page};
 use super::transport::server::Server;
 use crate::backend::name::{self, TICKET};
 use crate::backend::queue::protocol::call::{Bearer, Company, mark, millis};
 use crate::backend::queue::protocol::kind::KindCode;
+use crate::backend::sql::batch::{Batch, common};
+use crate::backend::sql::names::Names;
+use crate::backend::sql::steps::{Call, Inspect, PAGE, Page};
 use crate::backend::token::Token;
 use crate::types::key::LockKey;
 use crate::types::overview::MOST_HOLDERS;
 
 use Type::{Bool, Int4, Int4Array, Int8, Text, TextArray, Uuid, UuidArray};
 
-/// How many locks one page has.
-pub(super) const PAGE: usize = 500;
-
 /// The statements that call the functions of one schema for the locks of one prefix.
 #[derive(Debug)]
 pub(super) struct Functions {
     /// The schema, quoted.
     schema: Box<str>,
-    prefix: Box<str>,
+    names: Names,
     /// The quarantine in milliseconds; zero for none.
     longest: i64,
     /// Whether grants wait for the disk.
@@ -57,7 +55,7 @@ impl Functions {
     /// Of a schema whose name is quoted.
     pub(super) fn new(
         schema: &str,
-        prefix: &str,
+        names: Names,
         longest: i64,
         durable: bool,
         history: u32,
@@ -73,7 +71,7 @@ impl Functions {
         let noted = history > 0;
         Self {
             schema: schema.into(),
-            prefix: prefix.into(),
+            names,
             longest,
             durable,
             history,
@@ -171,13 +169,7 @@ impl Functions {
 
     /// The full name of a lock.
     pub(super) fn name(&self, key: &LockKey) -> Box<str> {
-        format!("{}:{{{key}}}", self.prefix).into()
-    }
-
-    /// The lock with this full name.
-    pub(super) fn key(&self, name: &str) -> Option<LockKey> {
-        let key = name.strip_prefix(&*self.prefix)?.strip_prefix(":{")?;
-        key.strip_suffix('}').map(LockKey::unchecked)
+        self.names.name(key)
     }
 
     /// For how long nothing is granted.
@@ -204,6 +196,13 @@ impl Functions {
     pub(super) fn call(&self, batch: &Batch, server: &Server) -> Option<SqlCall> {
         let timeouts = batch.calls().iter().map(|it| it.call.timeout());
         let timeout = timeouts.min()?;
+        if let Some(text) = look(batch) {
+            return Some(SqlCall {
+                statement: Arc::new(Statement::once(text, &[])),
+                args: Vec::new(),
+                timeout,
+            });
+        }
         let (statement, args) = match batch {
             Batch::One(sent) => self.one(&sent.call, server)?,
             Batch::Renewals(all) => {
@@ -222,11 +221,7 @@ impl Functions {
         })
     }
 
-    fn one<'a>(
-        &'a self,
-        call: &'a Call,
-        server: &Server,
-    ) -> Option<(&'a Arc<Statement>, Vec<Arg>)> {
+    fn one(&self, call: &Call, server: &Server) -> Option<(&Arc<Statement>, Vec<Arg>)> {
         Some(match call {
             Call::Acquire { bearer, .. } if bearer.terms.adopts.is_some() => {
                 (&self.adopt, self.adopt_args(bearer))
@@ -294,7 +289,7 @@ impl Functions {
                 let args = vec![name.into(), bearer.token.into(), signed(*fence).into()];
                 (&self.pass, args)
             }
-            Call::Step(step) => self.step(step, server),
+            Call::Step(step) => return self.step(step, server),
             // Nobody asks holders here: the server knows since when they hold a lock.
             Call::Report { .. } => return None,
         })
@@ -454,13 +449,13 @@ impl Functions {
         (&self.many, args)
     }
 
-    fn step<'a>(&'a self, step: &'a Inspect, server: &Server) -> (&'a Arc<Statement>, Vec<Arg>) {
+    fn step(&self, step: &Inspect, server: &Server) -> Option<(&Arc<Statement>, Vec<Arg>)> {
         let session = server.session.token();
         let page = |page: &Page| -> Vec<Arg> {
             let most = i64::try_from(PAGE).unwrap_or(i64::MAX);
             vec![(*page.glob).into(), (*page.after).into(), most.into()]
         };
-        match step {
+        Some(match step {
             Inspect::Status(key) => (&self.status, vec![self.name(key).into(), session.into()]),
             Inspect::List(it) => (&self.list, page(it)),
             Inspect::Overview(it) => {
@@ -477,8 +472,9 @@ impl Functions {
                     vec![name.into(), session.into(), self.longest.into()],
                 )
             }
-            Inspect::Look(statement) => (statement, Vec::new()),
-        }
+            // It is a statement by itself.
+            Inspect::Look(_) => return None,
+        })
     }
 }
 
@@ -488,6 +484,17 @@ fn ttl(bearer: &Bearer) -> i64 {
 
 fn signed(number: u64) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
+}
+
+/// The statement of a call that is one by itself.
+fn look(batch: &Batch) -> Option<&str> {
+    match batch {
+        Batch::One(sent) => match &sent.call {
+            Call::Step(Inspect::Look(text)) => Some(text),
+            _ => None,
+        },
+        _ => None,
+    }
 }
 
 /// The name of an acquisition without its token.

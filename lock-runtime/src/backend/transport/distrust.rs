@@ -13,7 +13,7 @@ pub(crate) struct Distrust(String);
 impl Distrust {
     /// For a server that does not begin to encrypt.
     #[cfg(feature = "tls")]
-    pub(super) fn because(why: &str) -> Self {
+    pub(crate) fn because(why: &str) -> Self {
         Self(why.to_owned())
     }
 

@@ -4,7 +4,6 @@ use std::fmt;
 use std::io;
 use std::time::Duration;
 
-#[cfg(feature = "tls")]
 use tokio::net::TcpStream;
 
 use super::backoff::first_attempt;
@@ -140,30 +139,49 @@ impl Route {
     }
 
     pub(crate) async fn open(&self, options: StreamOptions) -> io::Result<Box<dyn Stream>> {
+        #[cfg(unix)]
+        if let Endpoint::Unix(path) = &self.endpoint {
+            return Ok(Box::new(tokio::net::UnixStream::connect(path).await?));
+        }
+        let socket = self.socket(options.discards_unsent).await?;
+        #[cfg(feature = "tls")]
+        if self.is_encrypted() {
+            if let Some(upgrade) = options.upgrade {
+                upgrade.ask(&socket).await?;
+            }
+            return self.encrypt(socket, options.alpn).await;
+        }
+        Ok(Box::new(socket))
+    }
+
+    /// A socket to a port of the host, before anything is said over it.
+    pub(crate) async fn socket(&self, discards_unsent: bool) -> io::Result<TcpStream> {
         let host = match &self.endpoint {
             Endpoint::Tcp { host, .. } => host,
             #[cfg(unix)]
-            Endpoint::Unix(path) => {
-                return Ok(Box::new(tokio::net::UnixStream::connect(path).await?));
-            }
+            Endpoint::Unix(_) => return Err(io::ErrorKind::Unsupported.into()),
         };
         // This limit does not grow with that of the attempt: by the next one, the name may lead
         // to another server.
         let socket = tokio::time::timeout(self.timeout, tcp(host)).await;
         let socket =
             socket.map_err(|_| io::Error::other("the server did not answer in time"))??;
-        if options.discards_unsent {
+        if discards_unsent {
             socket.set_zero_linger()?;
         }
-        #[cfg(feature = "tls")]
-        if self.is_encrypted() {
-            if let Some(upgrade) = options.upgrade {
-                upgrade.ask(&socket).await?;
-            }
-            let encryption = Encryption::read(&self.tls, &host.name, options.alpn).await?;
-            return Ok(Box::new(encryption.over(socket).await?));
-        }
-        Ok(Box::new(socket))
+        Ok(socket)
+    }
+
+    /// Encrypts what goes over a socket from now on.
+    #[cfg(feature = "tls")]
+    pub(crate) async fn encrypt(
+        &self,
+        socket: TcpStream,
+        alpn: Option<&'static str>,
+    ) -> io::Result<Box<dyn Stream>> {
+        let host = self.endpoint.encrypted_host().unwrap_or_default();
+        let encryption = Encryption::read(&self.tls, host, alpn).await?;
+        Ok(Box::new(encryption.over(socket).await?))
     }
 
     /// The error text for a server that does not answer.

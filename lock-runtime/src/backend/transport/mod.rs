@@ -3,6 +3,7 @@
 #![cfg_attr(
     not(all(
         feature = "etcd",
+        feature = "mysql",
         feature = "postgres",
         feature = "redis",
         feature = "zookeeper",

@@ -5,7 +5,8 @@ use std::io;
 use postgres_protocol::message::backend::Message;
 
 use super::error::ServerError;
-use super::row::Row;
+use super::values;
+use crate::backend::sql::row::Row;
 
 #[derive(Debug)]
 pub(crate) struct Answer {
@@ -36,7 +37,7 @@ impl Gathering {
         match message {
             Message::DataRow(body) => {
                 self.grow(size_of::<Row>() + body.buffer_bytes().len())?;
-                self.rows.push(Row::read(body)?);
+                self.rows.push(values::row(body)?);
             }
             Message::ErrorResponse(body) => self.error = Some(ServerError::read(body.fields())?),
             Message::NoticeResponse(body) => self.note(ServerError::read(body.fields())?)?,

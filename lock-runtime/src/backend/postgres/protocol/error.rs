@@ -2,9 +2,14 @@
 
 use std::fmt;
 use std::io;
+use std::sync::Arc;
 
 use fallible_iterator::FallibleIterator as _;
 use postgres_protocol::message::backend::ErrorFields;
+
+use crate::backend::queue::protocol::trouble::Trouble;
+use crate::backend::sql::trouble::{Means, Refused, Trouble as ConnectTrouble};
+use crate::types::error::Cause;
 
 /// An error, or a warning beside an answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -103,6 +108,39 @@ impl fmt::Display for ServerError {
 }
 
 impl std::error::Error for ServerError {}
+
+/// Why a call has no reply.
+impl From<ServerError> for Trouble {
+    fn from(error: ServerError) -> Self {
+        let (is_fatal, meaning) = (error.is_fatal(), error.meaning());
+        let cause: Cause = Arc::new(error);
+        match meaning {
+            _ if is_fatal => Self::Unknown(cause),
+            Meaning::NotRun => Self::NotRun,
+            Meaning::NotNow => Self::NotNow(cause),
+            Meaning::Never => Self::Never(cause),
+        }
+    }
+}
+
+/// What it means for an attempt to connect.
+impl From<ServerError> for Refused {
+    fn from(error: ServerError) -> Self {
+        let means = match error.meaning() {
+            Meaning::NotNow | Meaning::NotRun => Means::NotNow,
+            Meaning::Never if &*error.code == "3D000" => Means::Invalid("url"),
+            Meaning::Never => Means::Never,
+        };
+        let is_wrong_login = error.is_wrong_login();
+        Self::new(Arc::new(error), means, is_wrong_login)
+    }
+}
+
+impl From<ServerError> for ConnectTrouble {
+    fn from(error: ServerError) -> Self {
+        Refused::from(error).into()
+    }
+}
 
 #[cfg(test)]
 mod tests {

@@ -3,10 +3,10 @@
 pub(crate) mod answer;
 pub(crate) mod arg;
 pub(crate) mod call;
+pub(crate) mod channel;
 pub(crate) mod error;
 pub(crate) mod mark;
 pub(crate) mod notification;
-pub(crate) mod row;
 pub(crate) mod schema;
-pub(crate) mod session;
 pub(crate) mod statement;
+mod values;

@@ -8,12 +8,13 @@ use super::install;
 use super::login::Login;
 use super::prepare;
 use super::server::Server;
-use super::trouble::Trouble;
 use super::wire::Wire;
-use crate::backend::postgres::address::{Address, Install, Wake};
+use crate::backend::postgres::address::{Address, Wake};
 use crate::backend::postgres::protocol::schema::Schema;
-use crate::backend::postgres::protocol::session::Session;
 use crate::backend::setup::Setup;
+use crate::backend::sql::parameters::Install;
+use crate::backend::sql::session::Session;
+use crate::backend::sql::trouble::Trouble;
 use crate::backend::transport::endpoint::{Route, StreamOptions, Upgrade};
 use crate::backend::transport::logins::Logins;
 

@@ -3,12 +3,12 @@
 use postgres_protocol::message::frontend;
 
 use super::prepare::{schema_version, version_of};
-use super::trouble::Trouble;
 use super::wire::Wire;
-use crate::backend::postgres::address::Install;
 use crate::backend::postgres::protocol::error::ServerError;
 use crate::backend::postgres::protocol::schema::Schema;
 use crate::backend::postgres::sql::identifier;
+use crate::backend::sql::parameters::Install;
+use crate::backend::sql::trouble::Trouble;
 
 /// One manager at a time installs schemas.
 const BEGIN: &str = "BEGIN ISOLATION LEVEL READ COMMITTED; \

@@ -8,10 +8,10 @@ use postgres_protocol::authentication::sasl::{ChannelBinding, SCRAM_SHA_256, Scr
 use postgres_protocol::message::backend::{AuthenticationSaslBody, Message};
 use postgres_protocol::message::frontend;
 
-use super::trouble::Trouble;
 use super::wire::Wire;
 use crate::backend::postgres::protocol::answer::strange;
 use crate::backend::postgres::protocol::error::ServerError;
+use crate::backend::sql::trouble::Trouble;
 use crate::types::holder::THIS_PROCESS;
 
 /// User, database and password of a connection.

@@ -10,7 +10,6 @@ pub(crate) mod server;
 mod standbys;
 #[cfg(test)]
 mod tests;
-pub(crate) mod trouble;
 mod wire;
 
 /// The answers in the bytes of a server that then closes the connection.

@@ -6,15 +6,15 @@ use std::time::Duration;
 use tokio::time::{Instant, sleep};
 
 use super::standbys::Standbys;
-use super::trouble::Trouble;
 use super::wire::Wire;
 use crate::backend::postgres::protocol::answer::Answer;
 use crate::backend::postgres::protocol::arg::Arg;
 use crate::backend::postgres::protocol::call::Call;
 use crate::backend::postgres::protocol::error::ServerError;
-use crate::backend::postgres::protocol::row::Row;
-use crate::backend::postgres::protocol::session::Session;
 use crate::backend::postgres::protocol::statement::{Statement, Type};
+use crate::backend::sql::row::Row;
+use crate::backend::sql::session::Session;
+use crate::backend::sql::trouble::Trouble;
 
 const OLDEST: u32 = 140_000;
 

@@ -1,7 +1,7 @@
 //! The facts about the server of a connection.
 
 use crate::backend::postgres::address::Wake;
-use crate::backend::postgres::protocol::session::Session;
+use crate::backend::sql::session::Session;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Server {

@@ -1,6 +1,6 @@
 //! How many standbys have a grant before the server answers.
 
-use super::trouble::Trouble;
+use crate::backend::sql::trouble::Trouble;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Standbys {

@@ -10,6 +10,7 @@ use postgres_protocol::message::backend::{Header, Message};
 use crate::backend::postgres::protocol::answer::{Answer, Gathering, strange};
 use crate::backend::postgres::protocol::call::{Call, Known};
 use crate::backend::postgres::protocol::mark::Mark;
+use crate::backend::sql::trouble::Refused;
 use crate::backend::transport::stream::{self, Stream};
 
 /// The longest message that a server sends.
@@ -118,7 +119,7 @@ impl Wire {
                 return Ok(answer);
             }
             if let Some(error) = gathering.fatal() {
-                return Err(io::Error::other(error));
+                return Err(io::Error::other(Refused::from(error)));
             }
         }
     }

@@ -1,0 +1,258 @@
+//! One connection of the pool: its queue, and what goes over its link.
+
+use std::future::Future;
+use std::sync::Arc;
+use std::task::Context;
+use std::time::Duration;
+
+use super::diagnosis::diagnose;
+use super::procedures::{Procedure, Procedures};
+use super::protocol::answer::Answer;
+use super::protocol::call::Call as SqlCall;
+use super::transport::link::{Link, LinkEvent};
+use super::transport::server::Server;
+use crate::backend::queue::Rules;
+use crate::backend::queue::protocol::message::Message;
+use crate::backend::queue::protocol::trouble::Trouble;
+use crate::backend::sql::batch::{Batch, batches};
+use crate::backend::sql::inspect::Inspector;
+use crate::backend::sql::pool::Member;
+use crate::backend::sql::replies::{Replies, standings};
+use crate::backend::sql::steps::Queue;
+use crate::backend::sql::trouble::Trouble as ConnectTrouble;
+use crate::backend::sql::upkeep::{self, Upkeep};
+use crate::backend::token::Token;
+use crate::base::clock::Moment;
+use crate::types::error::Cause;
+use crate::types::finding::Finding;
+use crate::types::health::LastError;
+
+/// How often the locks that are held for longer are looked at.
+const CHECK_EVERY: Duration = Duration::from_secs(1);
+/// How long the server may take for a call that is about no claim.
+const TIMEOUT: Duration = Duration::from_secs(1);
+
+#[derive(Debug)]
+pub(super) struct Connection {
+    queue: Queue,
+    link: Link<Task>,
+    procedures: Arc<Procedures>,
+    server: Option<Server>,
+    /// Why the last attempt has failed.
+    failed: Option<ConnectTrouble>,
+    /// Whether the next calls go one by one.
+    apart: bool,
+    /// When to look next whether locks were taken by force.
+    check_at: Moment,
+    /// Only one connection of the pool has it.
+    upkeep: Option<Upkeep>,
+}
+
+/// The purpose of a call on the link.
+#[derive(Debug)]
+pub(super) enum Task {
+    Claims(Batch),
+    Quarantine,
+    Sweep,
+    /// Whether locks are still held.
+    Check(Vec<Token>),
+}
+
+impl Connection {
+    pub(super) fn new(
+        link: Link<Task>,
+        procedures: Arc<Procedures>,
+        upkeep: Option<Upkeep>,
+        now: Moment,
+    ) -> Self {
+        let mut queue = Queue::new(Rules::default());
+        // A server has no way to notify anybody.
+        queue.poll_waiters(true);
+        Self {
+            queue,
+            link,
+            procedures,
+            server: None,
+            failed: None,
+            apart: false,
+            check_at: now.after(CHECK_EVERY),
+            upkeep,
+        }
+    }
+
+    fn take(&mut self, now: Moment, event: LinkEvent<Task>) {
+        match event {
+            LinkEvent::Opened(server) => self.opened(now, server),
+            LinkEvent::Failed(trouble) => {
+                self.queue.disconnected(match &trouble {
+                    ConnectTrouble::NotNow(cause) => Trouble::NotNow(Arc::clone(cause)),
+                    lasting => Trouble::Never(lasting.cause()),
+                });
+                self.failed = Some(trouble);
+            }
+            LinkEvent::Broken(cause, unanswered) => self.broken(now, &cause, unanswered),
+            LinkEvent::Answer(task, answer) => self.answered(now, task, answer),
+        }
+    }
+
+    fn opened(&mut self, now: Moment, server: Server) {
+        self.server = Some(server);
+        if self.procedures.have_quarantine() {
+            self.send(self.procedures.quarantined(), Task::Quarantine);
+        } else {
+            self.queue.connected(now);
+        }
+    }
+
+    fn broken(&mut self, now: Moment, cause: &Cause, unanswered: Vec<Task>) {
+        let claims = unanswered.into_iter().filter_map(|task| match task {
+            Task::Claims(batch) => Some(batch.into_calls()),
+            _ => None,
+        });
+        let unknown = || Trouble::Unknown(Arc::clone(cause));
+        // The queue decides again about calls that were not sent yet.
+        let unsent = self.queue.calls();
+        for sent in claims.flatten().chain(unsent) {
+            self.queue.replied(now, sent, Err(unknown()));
+        }
+        self.queue.disconnected(unknown());
+    }
+
+    fn answered(&mut self, now: Moment, task: Task, answer: Answer) {
+        match task {
+            Task::Claims(batch) => {
+                let rows = answer.map_err(Into::into);
+                self.replied(now, Replies::read(batch, rows, None));
+            }
+            Task::Quarantine => {
+                // The procedures know it, and say so, if this call has failed.
+                if let Ok(rows) = answer {
+                    let left = rows.first().and_then(|row| row.number(0));
+                    let left = left.filter(|ms| *ms > 0).map(Duration::from_millis);
+                    self.queue.quarantined(now, left);
+                }
+                self.queue.connected(now);
+            }
+            Task::Sweep => {
+                if let (Some(upkeep), Ok(rows)) = (&mut self.upkeep, answer) {
+                    upkeep.go_on(rows.first().and_then(|row| row.text(0)));
+                }
+            }
+            Task::Check(tokens) => {
+                let standings = answer.map(|rows| standings(&rows));
+                for (token, standing) in tokens.into_iter().zip(standings.unwrap_or_default()) {
+                    match standing {
+                        0 => self.queue.heard(now, Message::Revoked(token)),
+                        1 => {}
+                        _ => self.queue.wanted(token),
+                    }
+                }
+            }
+        }
+    }
+
+    fn replied(&mut self, now: Moment, replies: Replies) {
+        if replies.quarantine.is_some() {
+            self.queue.quarantined(now, replies.quarantine);
+        }
+        self.apart |= replies.apart;
+        for (sent, reply) in replies.all {
+            self.queue.replied(now, sent, reply);
+        }
+    }
+
+    /// Asks now and then whether the locks that are held for longer were taken by force, or are asked for.
+    fn check(&mut self, now: Moment) -> bool {
+        if now < self.check_at || self.queue.is_empty() {
+            return false;
+        }
+        let last = self.check_at;
+        self.check_at = now.after(CHECK_EVERY);
+        let held = self.queue.held_since(last);
+        if held.is_empty() {
+            return false;
+        }
+        let tokens = held.iter().map(|it| it.token).collect();
+        self.send(self.procedures.standing(&held), Task::Check(tokens));
+        true
+    }
+
+    fn send(&mut self, (name, args): Procedure, task: Task) {
+        let call = SqlCall::procedure(name, &args, TIMEOUT);
+        self.link.send([(call, task)]);
+    }
+}
+
+impl Member for Connection {
+    fn queue(&mut self) -> &mut Queue {
+        &mut self.queue
+    }
+
+    fn is_up(&self) -> bool {
+        !self.queue.is_down()
+    }
+
+    fn is_quiet(&self) -> bool {
+        self.link.is_quiet()
+    }
+
+    fn failed(&mut self) -> &mut Option<ConnectTrouble> {
+        &mut self.failed
+    }
+
+    fn last_error(&self) -> Option<LastError> {
+        self.link.last_error()
+    }
+
+    fn next_wakeup(&self) -> Option<Moment> {
+        let upkeep = self.upkeep.as_ref().filter(|_| self.is_up());
+        let all = [
+            self.link.next_wakeup(),
+            self.queue.next_wakeup(),
+            upkeep.map(|it| it.due),
+            Some(self.check_at).filter(|_| self.is_up() && !self.queue.is_empty()),
+        ];
+        all.into_iter().flatten().min()
+    }
+
+    fn receive(&mut self, cx: &mut Context<'_>, now: impl Fn() -> Moment) -> bool {
+        let mut any = false;
+        while let Some(event) = self.link.poll(cx, now()) {
+            self.take(now(), event);
+            any = true;
+        }
+        any
+    }
+
+    fn flush(&mut self, now: Moment) -> bool {
+        let up = self.server.filter(|_| self.is_up());
+        self.queue.tick(now);
+        let Some(server) = up else {
+            return false;
+        };
+        let mut any = self.check(now);
+        if let Some(after) = self.upkeep.as_mut().and_then(|it| it.begin(now)) {
+            let sweep = Procedures::sweep(after, upkeep::MOST);
+            self.send(sweep, Task::Sweep);
+            any = true;
+        }
+        // Nothing goes before the answer that is due, which brings us here again.
+        if self.link.awaits_answer() {
+            return any;
+        }
+        let calls = self.queue.calls();
+        for batch in batches(calls, std::mem::take(&mut self.apart)) {
+            if let Some(call) = self.procedures.call(&batch, &server) {
+                any |= self.link.send([(call, Task::Claims(batch))]);
+            }
+        }
+        any
+    }
+
+    fn diagnose(
+        &self,
+        inspector: Inspector,
+    ) -> impl Future<Output = Result<Vec<Finding>, Cause>> + Send + 'static {
+        diagnose(inspector, self.procedures.have_quarantine())
+    }
+}

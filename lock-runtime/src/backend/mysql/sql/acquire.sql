@@ -1,0 +1,114 @@
+-- acquire(name, token, who, kind, ttl, session, wait, place, most, longest) → reply: takes a lock that may be held and
+-- that nobody waits for, or joins the queue. A token that holds the lock already is extended instead of finding itself in
+-- the way.
+--
+-- kind     x, r, p3
+-- wait     false to try once
+-- place    that of an earlier token of the same waiter, or null
+-- most     how many may wait at most, or null
+-- longest  the longest ttl of all, for the quarantine; 0 for no quarantine
+--
+-- A reply has these columns:
+--
+-- status   granted, waiting, busy, gone, quarantined; in many also: ours, not ours; in adopt: no ticket
+-- fence    granted
+-- place    waiting
+-- left     waiting, busy: ms of the lease that ends first; quarantined: of the quarantine
+-- holder   waiting, busy: whose lease that is
+-- others   waiting, busy: how many others wait
+-- longest  waiting, busy: for how many ms the first of the queue has waited
+-- kind     unused
+-- number   in many: the number of the call, from 1
+
+-- All of acquire but the quarantine and the transaction; writes the reply.
+CREATE PROCEDURE lock_runtime_acquire_in(
+  IN p_name VARBINARY(1152), IN p_token BINARY(16), IN p_who BLOB, IN p_kind VARBINARY(12), IN p_ttl INT,
+  IN p_session BINARY(16), IN p_wait BOOL, IN p_place BIGINT, IN p_most INT, IN p_number INT
+)
+SQL SECURITY DEFINER
+BEGIN
+  DECLARE v_found, v_may BOOL DEFAULT FALSE;
+  DECLARE v_fence, v_place, v_tail, v_left, v_longest BIGINT;
+  DECLARE v_waiters, v_others INT;
+  DECLARE v_holder BLOB;
+  DECLARE t BIGINT;
+  DECLARE CONTINUE HANDLER FOR NOT FOUND SET v_found = FALSE;
+  IF NOT (p_kind IN ('x', 'r') OR LEFT(p_kind, 1) = 'p' AND CAST(SUBSTR(p_kind, 2) AS UNSIGNED) > 0) THEN
+    SIGNAL SQLSTATE '22023' SET MESSAGE_TEXT = 'the kind is x, r, or p and a number';
+  END IF;
+  CALL lock_runtime_take(p_name, TRUE, v_found);
+  IF p_most IS NOT NULL THEN CALL lock_runtime_make_room(p_name, p_session, p_most, p_wait); END IF;
+  CALL lock_runtime_extend(p_name, p_token, p_ttl, v_fence);
+  IF v_fence IS NULL THEN
+    SELECT waiters INTO v_waiters FROM lock_runtime_lock WHERE name = p_name;
+    -- Waiters go first.
+    IF v_waiters > 0 AND NOT p_wait THEN
+      CALL lock_runtime_serve(p_name, p_session);
+      SELECT waiters INTO v_waiters FROM lock_runtime_lock WHERE name = p_name;
+    END IF;
+    IF v_waiters = 0 THEN CALL lock_runtime_may_enter(p_name, p_kind, v_may); END IF;
+    IF v_may THEN
+      CALL lock_runtime_enter(p_name, p_kind, p_token, p_who, p_ttl, NULL, v_fence);
+    ELSEIF p_wait THEN
+      SET t = {clock};
+      SELECT waiters, tail INTO v_waiters, v_tail FROM lock_runtime_lock WHERE name = p_name;
+      -- Behind everybody, also where the clock has gone back.
+      SET v_place = COALESCE(p_place, IF(v_waiters = 0 OR t > v_tail, t, v_tail + 1));
+      INSERT IGNORE INTO lock_runtime_waiter (name, place, token, who, kind, ttl, session)
+        VALUES (p_name, v_place, p_token, p_who, p_kind, p_ttl, p_session);
+      IF ROW_COUNT() > 0 THEN
+        UPDATE lock_runtime_lock SET waiters = waiters + 1, head = LEAST(head, v_place - 1), tail = GREATEST(tail, v_place)
+          WHERE name = p_name;
+      END IF;
+      CALL lock_runtime_serve(p_name, p_session);
+      CALL lock_runtime_extend(p_name, p_token, p_ttl, v_fence);
+    END IF;
+  END IF;
+  IF v_fence IS NOT NULL THEN
+    SELECT 'granted', v_fence, NULL, NULL, NULL, NULL, NULL, NULL, p_number;
+  ELSE
+    CALL lock_runtime_describe(p_name, p_wait, v_left, v_holder, v_others, v_longest);
+    SET v_place = NULL;
+    SELECT place INTO v_place FROM lock_runtime_waiter WHERE token = p_token;
+    SELECT CASE WHEN NOT p_wait THEN 'busy' WHEN v_place IS NULL THEN 'gone' ELSE 'waiting' END,
+      NULL, v_place, v_left, v_holder, v_others, v_longest, NULL, p_number;
+  END IF;
+END
+//
+-- Where as many wait as may at most, lets those enter who may, forgets those who are gone, and says whether one more may.
+CREATE PROCEDURE lock_runtime_make_room(
+  IN p_name VARBINARY(1152), IN p_session BINARY(16), IN p_most INT, INOUT p_wait BOOL
+)
+SQL SECURITY DEFINER
+BEGIN
+  DECLARE v_waiters INT;
+  SELECT waiters INTO v_waiters FROM lock_runtime_lock WHERE name = p_name;
+  IF v_waiters >= p_most THEN
+    CALL lock_runtime_serve(p_name, p_session);
+    DELETE FROM lock_runtime_waiter WHERE name = p_name AND session <> p_session
+      AND IS_USED_LOCK(CONCAT('lock_runtime:', HEX(session))) IS NULL;
+    UPDATE lock_runtime_lock SET waiters = waiters - ROW_COUNT() WHERE name = p_name;
+    SELECT waiters INTO v_waiters FROM lock_runtime_lock WHERE name = p_name;
+  END IF;
+  SET p_wait = p_wait AND v_waiters < p_most;
+END
+//
+CREATE PROCEDURE lock_runtime_acquire(
+  IN p_name VARBINARY(1152), IN p_token BINARY(16), IN p_who BLOB, IN p_kind VARBINARY(12), IN p_ttl INT,
+  IN p_session BINARY(16), IN p_wait BOOL, IN p_place BIGINT, IN p_most INT, IN p_longest BIGINT
+)
+SQL SECURITY DEFINER
+BEGIN
+  DECLARE v_left BIGINT;
+  DECLARE EXIT HANDLER FOR SQLEXCEPTION BEGIN ROLLBACK; RESIGNAL; END;
+  SET TRANSACTION ISOLATION LEVEL READ COMMITTED;
+  START TRANSACTION;
+  CALL lock_runtime_quarantine_left(p_longest, v_left);
+  IF v_left > 0 THEN
+    SELECT 'quarantined', NULL, NULL, v_left, NULL, NULL, NULL, NULL, NULL;
+  ELSE
+    CALL lock_runtime_acquire_in(p_name, p_token, p_who, p_kind, p_ttl, p_session, p_wait, p_place, p_most, NULL);
+  END IF;
+  COMMIT;
+END
+//

@@ -1,0 +1,33 @@
+-- assert_fence(key, fence, prefix): for transactions of yours. Fails with SQLSTATE LR001 if the lock was granted to another
+-- holder since this fencing token, and lets no other holder begin until the transaction has ended, however late that is. The
+-- prefix is that of the manager, and 'lock' unless it is set.
+--
+--   START TRANSACTION;
+--   CALL lock_runtime_assert_fence('acct:1', 1795370634480661, 'lock');
+--   UPDATE account SET …;
+--   COMMIT;
+--
+-- Nothing but the guard is read: a serializable transaction would lock whatever else it reads, and renewals would wait.
+CREATE PROCEDURE lock_runtime_assert_fence(IN p_key BLOB, IN p_fence BIGINT, IN p_prefix BLOB)
+SQL SECURITY DEFINER
+BEGIN
+  DECLARE v_name VARBINARY(1152) DEFAULT CONCAT(p_prefix, ':{', p_key, '}');
+  DECLARE v_low BIGINT;
+  DECLARE v_alone BOOL;
+  DECLARE v_message VARCHAR(128) CHARACTER SET utf8mb4;
+  DECLARE CONTINUE HANDLER FOR NOT FOUND BEGIN END;
+  IF @@global.read_only THEN
+    SIGNAL SQLSTATE '25006' SET MESSAGE_TEXT = 'the server is a replica, which does not know who holds a lock';
+  END IF;
+  -- Without a row there is nothing to lock but a gap, which would keep others from making theirs.
+  SELECT low INTO v_low FROM lock_runtime_guard WHERE name = v_name;
+  IF v_low IS NOT NULL THEN
+    -- As the row is now, whatever the snapshot of the transaction shows.
+    SELECT low, alone INTO v_low, v_alone FROM lock_runtime_guard WHERE name = v_name LOCK IN SHARE MODE;
+  END IF;
+  IF v_low IS NULL OR v_low > p_fence OR v_alone AND v_low < p_fence THEN
+    SET v_message = CONCAT('the lock "', LEFT(p_key, 50), '" is not held with the fencing token ', p_fence);
+    SIGNAL SQLSTATE 'LR001' SET MESSAGE_TEXT = v_message;
+  END IF;
+END
+//

@@ -1,0 +1,15 @@
+-- The version of the tables and procedures.
+CREATE PROCEDURE lock_runtime_version()
+SQL SECURITY DEFINER
+BEGIN
+  SELECT version FROM lock_runtime_meta;
+END
+//
+-- A server that has just got the tables has forgotten nothing.
+INSERT INTO lock_runtime_run (server, noticed)
+  SELECT CONCAT(@@hostname, ':', @@port, ':', @@server_id), -1000000000000000 FROM DUAL
+  WHERE NOT EXISTS (SELECT 1 FROM lock_runtime_meta)
+//
+INSERT INTO lock_runtime_meta (one, version) VALUES (TRUE, {version})
+  ON DUPLICATE KEY UPDATE version = GREATEST(version, {version})
+//

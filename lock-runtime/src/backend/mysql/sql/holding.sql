@@ -1,0 +1,98 @@
+-- The holders of a lock. Each procedure but take needs the row of the lock to be locked by this transaction.
+
+-- Locks the row of a lock, and makes it if it is wanted. A clock that is read after this is later than all earlier changes
+-- of the row.
+CREATE PROCEDURE lock_runtime_take(IN p_name VARBINARY(1152), IN p_make BOOL, OUT p_found BOOL)
+SQL SECURITY DEFINER
+BEGIN
+  DECLARE CONTINUE HANDLER FOR NOT FOUND SET p_found = FALSE;
+  SET p_found = TRUE;
+  SELECT TRUE INTO p_found FROM lock_runtime_lock WHERE name = p_name FOR UPDATE;
+  IF NOT p_found AND p_make THEN
+    -- Waiters outlive a row that somebody has deleted. A duplicate is locked as by an update, so that two that make the
+    -- same row do not wait for each other in a circle.
+    INSERT INTO lock_runtime_lock (name, waiters, tail)
+      SELECT p_name, COUNT(*), COALESCE(MAX(w.place), 0) FROM lock_runtime_waiter w WHERE w.name = p_name
+      ON DUPLICATE KEY UPDATE lock_runtime_lock.fence = lock_runtime_lock.fence;
+    INSERT IGNORE INTO lock_runtime_guard (name) VALUES (p_name);
+    SET p_found = TRUE;
+  END IF;
+END
+//
+-- Whether one more of this kind may hold the lock now. If its leases have ended, the guard is locked: a transaction that
+-- has asserted its fence keeps everybody out until it ends.
+CREATE PROCEDURE lock_runtime_may_enter(IN p_name VARBINARY(1152), IN p_kind VARBINARY(12), OUT p_may BOOL)
+SQL SECURITY DEFINER
+BEGIN
+  DECLARE t BIGINT DEFAULT {clock};
+  DECLARE v_kind VARBINARY(12);
+  DECLARE v_low, v_expires BIGINT;
+  DECLARE CONTINUE HANDLER FOR NOT FOUND SET p_may = FALSE;
+  SELECT kind, low, expires INTO v_kind, v_low, v_expires FROM lock_runtime_lock WHERE name = p_name;
+  IF v_expires <= t THEN
+    SET p_may = TRUE;
+    SELECT TRUE INTO p_may FROM lock_runtime_guard WHERE name = p_name FOR UPDATE SKIP LOCKED;
+  ELSEIF p_kind = 'x' OR p_kind <> v_kind THEN
+    SET p_may = FALSE;
+  ELSEIF p_kind = 'r' THEN
+    SET p_may = TRUE;
+  ELSE
+    SELECT COUNT(*) < CAST(SUBSTR(p_kind, 2) AS UNSIGNED) INTO p_may
+      FROM lock_runtime_sharer WHERE name = p_name AND fence >= v_low AND expires > t;
+  END IF;
+END
+//
+-- Makes one more the holder, with the next fence, for ttl ms. The session is that of a waiter that has to confirm it.
+CREATE PROCEDURE lock_runtime_enter(
+  IN p_name VARBINARY(1152), IN p_kind VARBINARY(12), IN p_token BINARY(16), IN p_who BLOB, IN p_ttl INT,
+  IN p_session BINARY(16), OUT p_fence BIGINT
+)
+SQL SECURITY DEFINER
+BEGIN
+  DECLARE t BIGINT DEFAULT {clock};
+  DECLARE v_kind VARBINARY(12);
+  DECLARE v_low, v_expires BIGINT;
+  SELECT kind, low, expires, GREATEST(fence + 1, t) INTO v_kind, v_low, v_expires, p_fence
+    FROM lock_runtime_lock WHERE name = p_name;
+  IF v_expires <= t THEN
+    IF v_kind <> 'x' THEN DELETE FROM lock_runtime_sharer WHERE name = p_name AND fence >= v_low; END IF;
+    SET v_low = p_fence, v_expires = 0;
+    UPDATE lock_runtime_guard SET low = p_fence, alone = p_kind = 'x' WHERE name = p_name;
+  END IF;
+  IF p_kind = 'x' THEN
+    UPDATE lock_runtime_lock SET fence = p_fence, low = v_low, kind = 'x', token = p_token, who = p_who,
+      session = p_session, since = t, expires = t + p_ttl * 1000 WHERE name = p_name;
+  ELSE
+    UPDATE lock_runtime_lock SET fence = p_fence, low = v_low, kind = p_kind, token = NULL, who = NULL, session = NULL,
+      since = t, expires = GREATEST(v_expires, t + p_ttl * 1000) WHERE name = p_name;
+    INSERT INTO lock_runtime_sharer (name, fence, token, who, session, since, expires)
+      VALUES (p_name, p_fence, p_token, p_who, p_session, t, t + p_ttl * 1000);
+  END IF;
+END
+//
+-- Extends the lease of a token to ttl ms from now. The fence is null if it has no lease.
+CREATE PROCEDURE lock_runtime_extend(IN p_name VARBINARY(1152), IN p_token BINARY(16), IN p_ttl INT, OUT p_fence BIGINT)
+SQL SECURITY DEFINER
+BEGIN
+  DECLARE t BIGINT DEFAULT {clock};
+  DECLARE v_kind VARBINARY(12);
+  DECLARE v_token BINARY(16);
+  DECLARE v_fence, v_low, v_expires BIGINT;
+  DECLARE CONTINUE HANDLER FOR NOT FOUND SET v_fence = NULL;
+  SELECT kind, token, fence, low, expires INTO v_kind, v_token, v_fence, v_low, v_expires
+    FROM lock_runtime_lock WHERE name = p_name;
+  SET p_fence = NULL;
+  IF v_kind = 'x' AND v_expires > t AND v_token = p_token THEN
+    UPDATE lock_runtime_lock SET session = NULL, expires = t + p_ttl * 1000 WHERE name = p_name;
+    SET p_fence = v_fence;
+  ELSEIF v_kind <> 'x' AND v_expires > t THEN
+    SELECT fence INTO v_fence FROM lock_runtime_sharer
+      WHERE name = p_name AND fence >= v_low AND token = p_token AND expires > t;
+    IF v_fence IS NOT NULL THEN
+      UPDATE lock_runtime_sharer SET session = NULL, expires = t + p_ttl * 1000 WHERE name = p_name AND fence = v_fence;
+      UPDATE lock_runtime_lock SET expires = GREATEST(expires, t + p_ttl * 1000) WHERE name = p_name;
+      SET p_fence = v_fence;
+    END IF;
+  END IF;
+END
+//

@@ -1,0 +1,79 @@
+//! Tables and procedures as one script: the one list of the files that it is joined from.
+
+/// The version of the procedures that this build installs.
+pub(crate) const VERSION: i32 = 1;
+
+/// Each statement ends with this line: the bodies of procedures have other statements in them.
+const END: &str = "\n//\n";
+
+/// Read in a statement of its own behind the one that locks a row, so that it goes on meanwhile even where the server takes
+/// `SYSDATE` for `NOW`. It counts in the time zone of the session, which is UTC.
+const CLOCK: &str = "CAST(UNIX_TIMESTAMP(SYSDATE(6)) * 1000000 AS SIGNED)";
+
+const TEMPLATE: &str = concat!(
+    include_str!("begin.sql"),
+    include_str!("tables.sql"),
+    include_str!("holding.sql"),
+    include_str!("queue.sql"),
+    include_str!("acquire.sql"),
+    include_str!("release.sql"),
+    include_str!("renew.sql"),
+    include_str!("ask.sql"),
+    include_str!("many.sql"),
+    include_str!("downgrade.sql"),
+    include_str!("tickets.sql"),
+    include_str!("status.sql"),
+    include_str!("list.sql"),
+    include_str!("force.sql"),
+    include_str!("sweep.sql"),
+    include_str!("assert_fence.sql"),
+    include_str!("end.sql"),
+);
+
+/// The SQL that installs or upgrades the tables and procedures of `mysql://`, for people's migrations.
+///
+/// It is written for the client `mysql`, which reads the `DELIMITER`, and works in the database that is in use. It is
+/// harmless if repeated. A manager runs it when it connects, unless its URL has `install=never`. `lockctl sql --mysql`
+/// prints it, and `docs/mysql.md` of the repository says which rights it needs.
+#[must_use]
+pub fn script() -> String {
+    let statements: String = statements().map(|it| it + END).collect();
+    format!("DELIMITER //\n{statements}DELIMITER ;\n")
+}
+
+/// The same, one statement after the other.
+pub(crate) fn statements() -> impl Iterator<Item = String> {
+    let all = TEMPLATE.split(END).filter(|it| !it.trim().is_empty());
+    all.flat_map(|it| {
+        let statement = it
+            .replace("{clock}", CLOCK)
+            .replace("{version}", &VERSION.to_string());
+        // Only MariaDB replaces a procedure in one statement.
+        let before = procedure(&statement).map(|it| format!("DROP PROCEDURE IF EXISTS {it}"));
+        before.into_iter().chain([statement])
+    })
+}
+
+/// The name of the procedure that a statement creates.
+fn procedure(statement: &str) -> Option<&str> {
+    let (_, rest) = statement.split_once("CREATE PROCEDURE ")?;
+    rest.split_once('(').map(|(name, _)| name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_script_has_each_procedure_behind_the_end_of_its_former_version() {
+        let statements: Vec<_> = statements().collect();
+        let procedures = statements.iter().filter_map(|it| procedure(it));
+        let dropped = statements
+            .iter()
+            .filter_map(|it| it.strip_prefix("DROP PROCEDURE IF EXISTS "));
+        assert!(dropped.eq(procedures));
+        let script = script();
+        assert!(!script.contains("{clock}") && !script.contains("{version}"));
+        assert_eq!(script.matches(END).count(), statements.len());
+    }
+}

@@ -1,0 +1,58 @@
+-- release(name, token, rest, leave, session, longest) → whether the lock was ours: lets go of it and hands it on.
+--
+-- rest     for how many ms it stays closed; 0 for none. Nobody is its holder meanwhile, so that neither a late renewal nor
+--          a second release finds it
+-- leave    whether the token leaves the queue first; a grant that raced is passed on
+-- longest  as in acquire: nothing is handed on in the quarantine
+
+-- All of release but the transaction.
+CREATE PROCEDURE lock_runtime_release_in(
+  IN p_name VARBINARY(1152), IN p_token BINARY(16), IN p_rest INT, IN p_leave BOOL, IN p_session BINARY(16),
+  IN p_longest BIGINT, OUT p_ours BOOL
+)
+SQL SECURITY DEFINER
+BEGIN
+  DECLARE v_found BOOL;
+  DECLARE v_kind VARBINARY(12);
+  DECLARE v_token BINARY(16);
+  DECLARE v_low, v_expires, v_left, t BIGINT;
+  CALL lock_runtime_take(p_name, FALSE, v_found);
+  SET p_ours = FALSE;
+  IF v_found THEN
+    IF p_leave THEN
+      DELETE FROM lock_runtime_waiter WHERE token = p_token AND name = p_name;
+      UPDATE lock_runtime_lock SET waiters = waiters - ROW_COUNT() WHERE name = p_name;
+    END IF;
+    SET t = {clock};
+    SELECT kind, token, low, expires INTO v_kind, v_token, v_low, v_expires FROM lock_runtime_lock WHERE name = p_name;
+    IF v_kind <> 'x' THEN
+      UPDATE lock_runtime_sharer SET who = CONCAT('-', CONCAT_WS(' ', LOWER(HEX(token)), NULLIF(who, ''))), token = NULL,
+          session = NULL, expires = IF(p_rest > 0, t + p_rest * 1000, 0)
+        WHERE name = p_name AND fence >= v_low AND token = p_token AND expires > t;
+      SET p_ours = ROW_COUNT() > 0;
+      IF p_ours THEN CALL lock_runtime_settle(p_name); END IF;
+    ELSEIF v_token = p_token THEN
+      SET p_ours = v_expires > t;
+      UPDATE lock_runtime_lock SET who = CONCAT('-', CONCAT_WS(' ', LOWER(HEX(token)), NULLIF(who, ''))), token = NULL,
+        session = NULL, since = t, expires = IF(p_ours AND p_rest > 0, t + p_rest * 1000, 0) WHERE name = p_name;
+    END IF;
+    CALL lock_runtime_quarantine_left(p_longest, v_left);
+    IF v_left = 0 THEN CALL lock_runtime_serve(p_name, p_session); END IF;
+  END IF;
+END
+//
+CREATE PROCEDURE lock_runtime_release(
+  IN p_name VARBINARY(1152), IN p_token BINARY(16), IN p_rest INT, IN p_leave BOOL, IN p_session BINARY(16),
+  IN p_longest BIGINT
+)
+SQL SECURITY DEFINER
+BEGIN
+  DECLARE v_ours BOOL;
+  DECLARE EXIT HANDLER FOR SQLEXCEPTION BEGIN ROLLBACK; RESIGNAL; END;
+  SET TRANSACTION ISOLATION LEVEL READ COMMITTED;
+  START TRANSACTION;
+  CALL lock_runtime_release_in(p_name, p_token, p_rest, p_leave, p_session, p_longest, v_ours);
+  COMMIT;
+  SELECT v_ours;
+END
+//

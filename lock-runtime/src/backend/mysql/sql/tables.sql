@@ -1,0 +1,68 @@
+-- A row for each lock. Free once expires has passed; a row outlives the release, and remembers the fence.
+CREATE TABLE IF NOT EXISTS lock_runtime_lock (
+  name    VARBINARY(1152) NOT NULL PRIMARY KEY,
+  fence   BIGINT NOT NULL DEFAULT 0,                   -- of the latest acquisition
+  low     BIGINT NOT NULL DEFAULT 0,                   -- the rows of sharer have this fence or a larger one
+  head    BIGINT NOT NULL DEFAULT 0,                   -- all places in the queue are larger
+  tail    BIGINT NOT NULL DEFAULT 0,                   -- the last place in the queue that was given
+  waiters INT NOT NULL DEFAULT 0,
+  kind    VARBINARY(12) NOT NULL DEFAULT 'x',          -- x: one holder, r: readers, p3: three permits
+  token   BINARY(16),                                  -- of the one holder; null while free, cooling down or of a ticket
+  who     BLOB,                                        -- its process and function
+  session BINARY(16),                                  -- that was handed the lock and has not confirmed that yet
+  since   BIGINT NOT NULL DEFAULT 0,
+  expires BIGINT NOT NULL DEFAULT 0                    -- of the longest lease
+) ENGINE = InnoDB ROW_FORMAT = DYNAMIC
+//
+-- The row that assert_fence locks to the end of a transaction, and that a grant to the next holder tries. Not the row of
+-- the lock, whose renewals would wait.
+CREATE TABLE IF NOT EXISTS lock_runtime_guard (
+  name    VARBINARY(1152) NOT NULL PRIMARY KEY,
+  low     BIGINT NOT NULL DEFAULT 0,                   -- the fence of the first of those who hold the lock together
+  alone   BOOL NOT NULL DEFAULT TRUE                   -- whether that is the only one
+) ENGINE = InnoDB ROW_FORMAT = DYNAMIC
+//
+-- The holders of shared locks, also while their permits cool down or are those of tickets (without a token).
+CREATE TABLE IF NOT EXISTS lock_runtime_sharer (
+  name    VARBINARY(1152) NOT NULL,
+  fence   BIGINT NOT NULL,
+  token   BINARY(16),
+  who     BLOB NOT NULL,
+  session BINARY(16),                                  -- as in lock
+  since   BIGINT NOT NULL,
+  expires BIGINT NOT NULL,
+  PRIMARY KEY (name, fence)
+) ENGINE = InnoDB ROW_FORMAT = DYNAMIC
+//
+-- The queues.
+CREATE TABLE IF NOT EXISTS lock_runtime_waiter (
+  name    VARBINARY(1152) NOT NULL,
+  place   BIGINT NOT NULL,                             -- when it joined; smaller is earlier
+  token   BINARY(16) NOT NULL,
+  who     BLOB NOT NULL,
+  kind    VARBINARY(12) NOT NULL,
+  ttl     INT NOT NULL,                                -- ms
+  session BINARY(16) NOT NULL,                         -- of the connection, which holds a bell of this name
+  PRIMARY KEY (name, place, token),
+  UNIQUE KEY waiter_token (token)
+) ENGINE = InnoDB ROW_FORMAT = DYNAMIC
+//
+-- The holders that were asked to yield.
+CREATE TABLE IF NOT EXISTS lock_runtime_asked (
+  token   BINARY(16) NOT NULL PRIMARY KEY,
+  since   BIGINT NOT NULL,
+  KEY asked_since (since)
+) ENGINE = InnoDB
+//
+-- Empty after each start of the server, since it is in memory, and without a row of a replica that takes over: leases may
+-- have been forgotten then.
+CREATE TABLE IF NOT EXISTS lock_runtime_run (
+  server  VARBINARY(400) NOT NULL PRIMARY KEY,
+  noticed BIGINT NOT NULL                              -- when the row was found missing
+) ENGINE = MEMORY
+//
+CREATE TABLE IF NOT EXISTS lock_runtime_meta (
+  one     BOOL NOT NULL PRIMARY KEY,
+  version INT NOT NULL
+) ENGINE = InnoDB
+//

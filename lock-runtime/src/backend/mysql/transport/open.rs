@@ -1,0 +1,139 @@
+//! An open connection: sends calls, and tells of their answers in the same order.
+//!
+//! The calls of a turn go as one query of several statements. The next query goes when all of it is answered: not every
+//! server and proxy reads ahead. An error ends a query, and what stands behind it goes again.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::task::{Context, Waker};
+use std::time::Duration;
+
+use super::dialer::Opened;
+use super::wire::Wire;
+use crate::backend::mysql::protocol::answer::{Answer, Gathering};
+use crate::backend::mysql::protocol::call::Call;
+use crate::backend::mysql::protocol::packet::strange;
+use crate::backend::transport::silence::Silence;
+use crate::base::clock::Moment;
+use crate::types::error::Cause;
+
+pub(super) struct Open<T> {
+    wire: Wire,
+    in_flight: Option<Flight<T>>,
+    /// The calls that wait for the answers in flight.
+    unsent: VecDeque<(Call, T)>,
+    /// Of the first call in flight.
+    gathering: Gathering,
+    /// Why the connection is dropped with the next poll.
+    useless: Option<Cause>,
+}
+
+/// Calls that were written together and have not all been answered.
+struct Flight<T> {
+    at: Moment,
+    /// The shortest of their time limits.
+    timeout: Duration,
+    calls: VecDeque<(Call, T)>,
+}
+
+impl<T> Open<T> {
+    pub(super) fn new(opened: Opened) -> Self {
+        Self {
+            wire: opened.wire,
+            in_flight: None,
+            unsent: VecDeque::new(),
+            gathering: Gathering::default(),
+            useless: None,
+        }
+    }
+
+    pub(super) fn awaits_answer(&self) -> bool {
+        self.in_flight.is_some() || !self.unsent.is_empty()
+    }
+
+    /// Until when an answer must come in.
+    pub(super) fn answer_by(&self, silence: &Silence) -> Option<Moment> {
+        let flight = self.in_flight.as_ref()?;
+        Some(silence.limit(flight.at, flight.timeout))
+    }
+
+    /// Sends calls with the next poll, or when what is in flight is answered; `false` if there are none.
+    pub(super) fn send(&mut self, calls: impl IntoIterator<Item = (Call, T)>) -> bool {
+        let known = self.unsent.len();
+        self.unsent.extend(calls);
+        self.unsent.len() > known
+    }
+
+    /// Writes what was sent and reads what has come in.
+    pub(super) fn poll(&mut self, cx: &mut Context<'_>, now: Moment) {
+        if self.in_flight.is_none() && !self.unsent.is_empty() {
+            let calls = std::mem::take(&mut self.unsent);
+            let texts: Vec<_> = calls.iter().map(|(call, _)| &*call.text).collect();
+            self.wire.query(&texts.join(";"));
+            let timeouts = calls.iter().map(|(call, _)| call.timeout);
+            self.in_flight = Some(Flight {
+                at: now,
+                timeout: timeouts.min().unwrap_or(Duration::MAX),
+                calls,
+            });
+        }
+        self.wire.poll(cx);
+    }
+
+    /// The next answer, if one has come in whole; an error if the connection cannot be used any more.
+    pub(super) fn incoming(&mut self) -> Result<Option<(T, Answer)>, Cause> {
+        if let Some(cause) = self.useless.take() {
+            return Err(cause);
+        }
+        loop {
+            let Some((_, payload)) = self.wire.payload().map_err(broken)? else {
+                return Ok(None);
+            };
+            let flight = self.in_flight.as_mut();
+            let flight = flight.ok_or_else(|| broken(strange()))?;
+            let first = flight.calls.front().ok_or_else(|| broken(strange()))?;
+            let answer = self.gathering.take(&payload, first.0.is_procedure);
+            if let Some(answer) = answer.map_err(broken)? {
+                return self.answered(answer).map(Some);
+            }
+        }
+    }
+
+    fn answered(&mut self, answer: Answer) -> Result<(T, Answer), Cause> {
+        let flight = self.in_flight.as_mut();
+        let first = flight.and_then(|it| it.calls.pop_front());
+        let (_, to) = first.ok_or_else(|| broken(strange()))?;
+        if let Err(error) = &answer {
+            // What stands behind it was not carried out.
+            if let Some(rest) = self.in_flight.take() {
+                self.unsent = rest
+                    .calls
+                    .into_iter()
+                    .chain(self.unsent.drain(..))
+                    .collect();
+            }
+            if error.is_of_another_server() {
+                self.useless = Some(Arc::new(error.clone()));
+            }
+        }
+        self.in_flight.take_if(|it| it.calls.is_empty());
+        Ok((to, answer))
+    }
+
+    /// The calls that have not been answered.
+    pub(super) fn unanswered(&mut self) -> Vec<T> {
+        let calls = self.in_flight.take().into_iter().flat_map(|it| it.calls);
+        let calls = calls.chain(self.unsent.drain(..));
+        calls.map(|(_, to)| to).collect()
+    }
+
+    /// Says good-bye as far as that needs no waiting.
+    pub(super) fn close(&mut self) {
+        self.wire.quit();
+        self.wire.poll(&mut Context::from_waker(Waker::noop()));
+    }
+}
+
+fn broken(error: std::io::Error) -> Cause {
+    Arc::new(error)
+}

@@ -1,0 +1,133 @@
+//! `assert_fence` in a transaction of the user's own: only the holder's transaction commits, and no other holder begins before
+//! it has ended.
+//!
+//! Section: mysql.md#fencing-your-transactions
+
+use std::time::Duration;
+
+use tests::{
+    LONG, MysqlPeer, MysqlServer, Proxy, TIME_LIMIT, connect, queued, release, take, within,
+};
+use tokio::time::timeout;
+
+use crate::server;
+
+const LEVELS: [&str; 3] = ["READ COMMITTED", "REPEATABLE READ", "SERIALIZABLE"];
+
+async fn assert_fence(peer: &mut MysqlPeer, fence: u64) -> Result<(), String> {
+    let sql = format!("CALL lock_runtime_assert_fence('key', {fence}, 'lock')");
+    let asserted = peer.try_rows(&sql).await;
+    asserted.map(drop).map_err(|error| error.state)
+}
+
+async fn begin(peer: &mut MysqlPeer, level: &str) {
+    let sql = format!("SET TRANSACTION ISOLATION LEVEL {level}; START TRANSACTION");
+    peer.rows(&sql).await;
+    // The snapshot of the transaction is of this moment.
+    peer.rows("SELECT * FROM account").await;
+}
+
+/// A connection to a server with data of the user's own.
+async fn user_of(server: &MysqlServer) -> MysqlPeer {
+    let mut peer = server.peer().await;
+    peer.rows("CREATE TABLE account (id INT PRIMARY KEY, balance INT)")
+        .await;
+    peer
+}
+
+#[tokio::test]
+async fn the_next_holder_waits_for_the_transaction_of_the_last_one() {
+    let Some(server) = server().await else { return };
+    let (locks, others) = (connect(&*server.url()).await, connect(&*server.url()).await);
+    let mut peer = user_of(&server).await;
+    for level in LEVELS {
+        let guard = take(&locks, "key", LONG).await;
+        begin(&mut peer, level).await;
+        assert_eq!(
+            assert_fence(&mut peer, guard.fencing_token().get()).await,
+            Ok(()),
+            "{level}"
+        );
+        // Renewals do not wait for the transaction, and no release does.
+        let request = others.lock("key").ttl(LONG).wait_forever();
+        let mut waiter = queued(&others, request).await;
+        release(guard).await;
+        let early = timeout(Duration::from_millis(500), &mut waiter).await;
+        assert!(early.is_err(), "{level}");
+        peer.rows("COMMIT").await;
+        release(within(TIME_LIMIT, waiter).await.unwrap()).await;
+    }
+}
+
+#[tokio::test]
+async fn a_former_holder_is_refused_whatever_its_snapshot_shows() {
+    let Some(server) = server().await else { return };
+    let locks = connect(&*server.url()).await;
+    let mut peer = user_of(&server).await;
+    for level in LEVELS {
+        let guard = take(&locks, "key", LONG).await;
+        let fence = guard.fencing_token().get();
+        begin(&mut peer, level).await;
+        release(guard).await;
+        let next = take(&locks, "key", LONG).await;
+        let asserted = assert_fence(&mut peer, fence).await;
+        assert_eq!(asserted, Err("LR001".to_owned()), "{level}");
+        peer.rows("ROLLBACK").await;
+        release(next).await;
+        assert_eq!(
+            assert_fence(&mut peer, fence).await,
+            Err("LR001".to_owned())
+        );
+    }
+}
+
+#[tokio::test]
+async fn readers_keep_writers_out_until_their_transactions_end() {
+    let Some(server) = server().await else { return };
+    let (locks, others) = (connect(&*server.url()).await, connect(&*server.url()).await);
+    let mut peer = user_of(&server).await;
+    let reader = locks.lock("key").read().ttl(LONG).wait_forever();
+    let one = within(TIME_LIMIT, reader.acquire()).await.unwrap();
+    let reader = others.lock("key").read().ttl(LONG).wait_forever();
+    let other = within(TIME_LIMIT, reader.acquire()).await.unwrap();
+    begin(&mut peer, "READ COMMITTED").await;
+    assert_eq!(
+        assert_fence(&mut peer, other.fencing_token().get()).await,
+        Ok(())
+    );
+    release(one).await;
+    release(other).await;
+    let request = others.lock("key").ttl(LONG).wait_forever();
+    let mut waiter = queued(&others, request).await;
+    assert!(
+        timeout(Duration::from_millis(500), &mut waiter)
+            .await
+            .is_err()
+    );
+    peer.rows("COMMIT").await;
+    release(within(TIME_LIMIT, waiter).await.unwrap()).await;
+}
+
+/// The lock is free, and the first waiter does not know it yet.
+#[tokio::test]
+async fn a_newcomer_does_not_pass_who_waited_for_the_transaction() {
+    let Some(server) = server().await else { return };
+    let proxy = Proxy::start(server.addr());
+    let locks = connect(&*server.url()).await;
+    let first = connect(&*server.url_at(proxy.addr())).await;
+    let mut peer = user_of(&server).await;
+    let guard = take(&locks, "key", LONG).await;
+    begin(&mut peer, "READ COMMITTED").await;
+    let fence = guard.fencing_token().get();
+    assert_eq!(assert_fence(&mut peer, fence).await, Ok(()));
+    let waiter = queued(&first, first.lock("key").ttl(LONG).wait_forever()).await;
+    release(guard).await;
+    proxy.requests().hold();
+    peer.rows("COMMIT").await;
+    let mut newcomer = locks.lock("key").ttl(LONG).wait_forever().acquire();
+    let early = timeout(Duration::from_millis(300), &mut newcomer).await;
+    assert!(early.is_err(), "it passed the waiter");
+    proxy.requests().pass();
+    release(within(TIME_LIMIT, waiter).await.unwrap()).await;
+    release(within(TIME_LIMIT, newcomer).await.unwrap()).await;
+}

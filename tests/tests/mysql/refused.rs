@@ -1,0 +1,154 @@
+//! Servers that cannot keep locks, and logins that are not safe, are refused with a sentence.
+//!
+//! Section: mysql.md#connecting
+
+use lock_runtime::{LockConfig, LockManager, Tls, inspect::Severity};
+use tests::{Authority, MysqlServer, TIME_LIMIT, connect, mysql_script, take_turn, within};
+
+use crate::{invalid, refused, server};
+
+const TEST: &str = "tests/mysql";
+
+#[tokio::test]
+async fn a_password_is_proven_and_not_sent() {
+    let Some(server) = server().await else { return };
+    server
+        .cmd("CREATE USER shop@'127.0.0.1' IDENTIFIED BY 's3cret'")
+        .await;
+    server.cmd("GRANT ALL ON shop.* TO shop@'127.0.0.1'").await;
+    let url = |password| format!("mysql://shop:{password}@{}/shop", server.addr());
+    let locks = connect(&*url("s3cret")).await;
+    take_turn(&locks, "key").await;
+    let text = refused(&url("wrong")).await.to_string();
+    assert!(text.contains("denied") && !text.contains("wrong"), "{text}");
+    let text = refused(&url("")).await.to_string();
+    assert!(text.contains("denied"), "{text}");
+}
+
+#[tokio::test]
+async fn connections_are_encrypted_and_the_server_is_verified() {
+    let authority = Authority::new();
+    let builder = MysqlServer::builder().tls(authority.issue_for_loopback());
+    let Some(server) = builder.start(TEST).await else {
+        return;
+    };
+    server
+        .cmd("CREATE USER shop@'127.0.0.1' IDENTIFIED BY 's3cret' REQUIRE SSL")
+        .await;
+    server.cmd("GRANT ALL ON shop.* TO shop@'127.0.0.1'").await;
+    let url = |mode| format!("mysql://shop:s3cret@{}/shop?sslmode={mode}", server.addr());
+    let config = |authority: &Authority| {
+        let config = LockConfig::new(url("verify-full")).unwrap();
+        config.tls(Tls::new().ca_pem(authority.pem()))
+    };
+    let locks = connect(config(&authority)).await;
+    take_turn(&locks, "key").await;
+    let connected = within(TIME_LIMIT, LockManager::connect(config(&Authority::new()))).await;
+    let error = connected.expect_err("nobody vouches for it");
+    assert!(error.to_string().starts_with("invalid tls: "), "{error:?}");
+    let text = refused(&url("disable")).await.to_string();
+    assert!(text.contains("denied"), "{text}");
+}
+
+#[tokio::test]
+async fn a_server_that_does_not_encrypt_gets_no_password() {
+    let builder = MysqlServer::builder().option("--skip-ssl");
+    let Some(server) = builder.start(TEST).await else {
+        return;
+    };
+    let url = format!("{}?sslmode=verify-full", server.url());
+    let text = refused(&url).await.to_string();
+    assert!(text.contains("does not encrypt"), "{text}");
+}
+
+#[tokio::test]
+async fn a_server_that_forgets_commits_needs_a_quarantine() {
+    let builder = MysqlServer::builder().option("--innodb-flush-log-at-trx-commit=2");
+    let Some(server) = builder.start(TEST).await else {
+        return;
+    };
+    let text = invalid(&server.url()).await;
+    assert!(text.starts_with("invalid quarantine: "), "{text}");
+    assert!(
+        text.contains("innodb_flush_log_at_trx_commit = 1"),
+        "{text}"
+    );
+    let locks = connect(&*format!("{}?quarantine=60s", server.url())).await;
+    take_turn(&locks, "key").await;
+}
+
+#[tokio::test]
+async fn a_replica_is_passed_over_for_the_next_host() {
+    let builder = MysqlServer::builder().option("--read-only");
+    let Some(replica) = builder.start(TEST).await else {
+        return;
+    };
+    let Some(server) = server().await else { return };
+    let text = refused(&replica.url()).await.to_string();
+    assert!(text.contains("`read_only` is on"), "{text}");
+    let hosts = format!("{},{}", replica.addr(), server.addr());
+    let locks = connect(&*format!("mysql://root@{hosts}/shop")).await;
+    take_turn(&locks, "key").await;
+    let tables = "SHOW TABLES LIKE 'lock_runtime_lock'";
+    assert!(replica.cmd(tables).await.is_empty());
+    assert_eq!(server.cmd(tables).await.len(), 1);
+}
+
+#[tokio::test]
+async fn a_server_that_becomes_a_replica_is_left_for_the_next_host() {
+    let Some(one) = server().await else { return };
+    let Some(other) = server().await else { return };
+    let hosts = format!("{},{}", one.addr(), other.addr());
+    for server in [&one, &other] {
+        // The superuser writes to a replica too.
+        server.cmd("CREATE USER shop@'127.0.0.1'").await;
+        server.cmd("GRANT ALL ON shop.* TO shop@'127.0.0.1'").await;
+    }
+    let locks = connect(&*format!("mysql://shop@{hosts}/shop")).await;
+    take_turn(&locks, "key").await;
+    one.cmd("SET GLOBAL read_only = ON").await;
+    take_turn(&locks, "key").await;
+    let rows = "SELECT name FROM lock_runtime_lock";
+    assert_eq!(other.cmd(rows).await, ["lock:{key}"]);
+}
+
+#[tokio::test]
+async fn a_database_that_is_not_there_is_refused() {
+    let Some(server) = server().await else { return };
+    let url = format!("mysql://root@{}/nothing", server.addr());
+    let text = invalid(&url).await;
+    assert!(
+        text.starts_with("invalid url: ") && text.contains("nothing"),
+        "{text}"
+    );
+}
+
+#[tokio::test]
+async fn a_user_needs_nothing_but_the_right_to_call_what_is_installed() {
+    let Some(server) = server().await else { return };
+    server.cmd("CREATE USER shop@'127.0.0.1'").await;
+    server
+        .cmd("GRANT EXECUTE ON shop.* TO shop@'127.0.0.1'")
+        .await;
+    let url = format!("mysql://shop@{}/shop", server.addr());
+    let text = invalid(&url).await;
+    assert!(text.contains("lockctl sql --mysql"), "{text}");
+    let never = format!("{}?install=never", server.url());
+    let text = invalid(&never).await;
+    assert!(text.contains("forbids a change"), "{text}");
+    // As the client `mysql` reads it.
+    let script = mysql_script();
+    let script = script.strip_prefix("DELIMITER //\n").unwrap();
+    let script = script.strip_suffix("DELIMITER ;\n").unwrap();
+    let mut peer = server.peer().await;
+    for statement in script.split_terminator("\n//\n") {
+        peer.rows(statement).await;
+    }
+    for url in [url, never] {
+        let locks = connect(&*url).await;
+        take_turn(&locks, "key").await;
+        for finding in locks.diagnose().await.unwrap() {
+            assert_ne!(finding.severity, Severity::Error, "{finding:?}");
+        }
+    }
+}

@@ -1,0 +1,57 @@
+//! Servers that start again.
+//!
+//! Section: mysql.md#failover-and-restarts
+
+use std::time::{Duration, Instant};
+
+use lock_runtime::{LockConfig, LockError};
+use tests::{LONG, TIME_LIMIT, connect, eventually, queued, release, take, within};
+
+use crate::server;
+
+/// The longest lease where locks are quarantined.
+const LONGEST: Duration = Duration::from_secs(2);
+
+#[tokio::test]
+async fn locks_and_waiters_outlive_the_crash_of_a_server() {
+    let Some(mut server) = server().await else {
+        return;
+    };
+    let config = LockConfig::new(server.url()).unwrap();
+    let locks = connect(config.unavailable_wait_forever()).await;
+    let guard = take(&locks, "key", LONG).await;
+    let waiter = queued(&locks, locks.lock("key").ttl(LONG).wait_forever()).await;
+    server.restart().await;
+    eventually(TIME_LIMIT, async || locks.health().await.connected).await;
+    let refused = locks.lock("key").try_once().ttl(LONG).acquire();
+    let refused = within(TIME_LIMIT, refused).await;
+    assert!(
+        matches!(refused, Err(LockError::Contended { .. })),
+        "{refused:?}"
+    );
+    assert!(guard.is_held());
+    let fence = guard.fencing_token().get();
+    release(guard).await;
+    let next = within(TIME_LIMIT, waiter).await.unwrap();
+    assert!(next.fencing_token().get() > fence);
+    release(next).await;
+}
+
+#[tokio::test]
+async fn nothing_is_granted_in_the_quarantine_after_a_start() {
+    let Some(mut server) = server().await else {
+        return;
+    };
+    let config = LockConfig::new(server.url()).unwrap().quarantine(LONGEST);
+    let config = config.ttl(LONGEST).unavailable_wait_forever();
+    let locks = connect(config.clone().connect_timeout(TIME_LIMIT)).await;
+    let guard = take(&locks, "key", LONGEST).await;
+    let begun = Instant::now();
+    server.restart().await;
+    let others = connect(config.connect_timeout(TIME_LIMIT)).await;
+    let next = others.lock("another").wait_forever().acquire();
+    let next = within(TIME_LIMIT, next).await.unwrap();
+    assert!(begun.elapsed() >= LONGEST, "{:?}", begun.elapsed());
+    release(next).await;
+    drop(guard);
+}

@@ -1,0 +1,171 @@
+//! What decides is read behind the row of the lock: the clock, and who has it.
+//!
+//! Section: mysql.md#what-it-promises
+
+use std::time::Duration;
+
+use lock_runtime::{Acquire, LockError, LockGuard};
+use tests::{
+    LONG, MysqlPeer, MysqlServer, TIME_LIMIT, connect, eventually, poll_once, queued, release,
+    take, take_turn, within,
+};
+use tokio::time::sleep;
+
+use crate::server;
+
+/// Longer than clocks differ, and shorter than a call waits for a row.
+const WAIT: Duration = Duration::from_millis(700);
+
+/// A transaction of somebody else that has the row of a lock.
+async fn row_of(server: &MysqlServer, key: &str) -> MysqlPeer {
+    let mut peer = server.peer().await;
+    let sql = format!(
+        "START TRANSACTION; SELECT name FROM lock_runtime_lock WHERE name = 'lock:{{{key}}}' FOR UPDATE"
+    );
+    assert_eq!(peer.column(&sql).await.len(), 1);
+    peer
+}
+
+/// Returns when so many transactions wait for a row.
+async fn waits_for_a_row(server: &MysqlServer, count: usize) {
+    let sql = "SELECT trx_id FROM information_schema.INNODB_TRX WHERE trx_state = 'LOCK WAIT'";
+    eventually(TIME_LIMIT, async || server.cmd(sql).await.len() == count).await;
+}
+
+#[tokio::test]
+async fn a_lease_counts_from_behind_the_wait_for_its_row() {
+    let Some(server) = server().await else { return };
+    let (locks, watch) = (connect(&*server.url()).await, connect(&*server.url()).await);
+    take_turn(&locks, "key").await;
+    let mut row = row_of(&server, "key").await;
+    let acquire = tokio::spawn(locks.lock("key").ttl(LONG).wait_forever().acquire());
+    waits_for_a_row(&server, 1).await;
+    sleep(WAIT).await;
+    row.rows("COMMIT").await;
+    let guard = within(TIME_LIMIT, acquire).await.unwrap().unwrap();
+    let status = watch.status("key").await.unwrap();
+    let left = status.holders[0].remaining.unwrap();
+    assert!(left > LONG - WAIT / 2, "{left:?}");
+    release(guard).await;
+}
+
+#[tokio::test]
+async fn a_lock_that_somebody_is_taking_is_not_granted_beside() {
+    let Some(server) = server().await else { return };
+    let locks = connect(&*server.url()).await;
+    take_turn(&locks, "key").await;
+    let mut row = row_of(&server, "key").await;
+    let acquire = tokio::spawn(locks.lock("key").ttl(LONG).try_once().acquire());
+    waits_for_a_row(&server, 1).await;
+    // As whoever was granted the lock meanwhile.
+    row.rows(
+        "UPDATE lock_runtime_lock SET token = UNHEX(REPEAT('07', 16)), who = '1@h', fence = fence + 1, \
+         expires = UNIX_TIMESTAMP() * 1000000 + 60000000 WHERE name = 'lock:{key}'; COMMIT",
+    )
+    .await;
+    let outcome = within(TIME_LIMIT, acquire).await.unwrap();
+    assert!(
+        matches!(outcome, Err(LockError::Contended { .. })),
+        "{outcome:?}"
+    );
+}
+
+/// The calls of a turn go together, and the first error ends what went together.
+#[tokio::test]
+async fn a_refused_call_does_not_end_those_behind_it() {
+    let Some(server) = server().await else { return };
+    let locks = connect(&*server.url()).await;
+    for key in ["a", "b", "c"] {
+        take_turn(&locks, key).await;
+    }
+    let mut row = row_of(&server, "a").await;
+    let acquire = |key| locks.lock(key).ttl(LONG).wait_forever().acquire();
+    let (mut first, others) = (acquire("a"), tokio::spawn(join(acquire("b"), acquire("c"))));
+    assert!(poll_once(&mut first).await.is_pending());
+    for guard in within(TIME_LIMIT, others).await.unwrap() {
+        release(guard).await;
+    }
+    row.rows("COMMIT").await;
+    release(within(TIME_LIMIT, first).await.unwrap()).await;
+}
+
+async fn join(one: Acquire, other: Acquire) -> [LockGuard; 2] {
+    let (one, other) = tokio::join!(one, other);
+    [one.unwrap(), other.unwrap()]
+}
+
+#[tokio::test]
+async fn names_differ_by_every_byte() {
+    let Some(server) = server().await else { return };
+    let locks = connect(&*server.url()).await;
+    let mut guards = Vec::new();
+    for key in [
+        "key",
+        "KEY",
+        "key ",
+        "kéy",
+        "key\u{301}",
+        "k%y",
+        "k_y",
+        "k\\y",
+        "k'y",
+    ] {
+        guards.push(take(&locks, key, LONG).await);
+    }
+    let listed = locks.list("k%*").await.unwrap();
+    assert_eq!(listed.len(), 1, "{listed:?}");
+    assert_eq!(locks.list("*").await.unwrap().len(), guards.len());
+}
+
+#[tokio::test]
+async fn waiters_are_served_in_their_order_by_several_managers() {
+    let Some(server) = server().await else { return };
+    let url = server.url();
+    let held = connect(&*url).await;
+    let guard = take(&held, "key", LONG).await;
+    let mut managers = Vec::new();
+    let mut waiters = Vec::new();
+    for _ in 0..4 {
+        let locks = connect(&*url).await;
+        let request = locks.lock("key").ttl(LONG).wait_forever();
+        waiters.push(queued(&locks, request).await);
+        managers.push(locks);
+    }
+    release(guard).await;
+    let mut last = 0;
+    for waiter in waiters {
+        let guard = within(TIME_LIMIT, waiter).await.unwrap();
+        assert!(guard.fencing_token().get() > last);
+        last = guard.fencing_token().get();
+        release(guard).await;
+    }
+}
+
+/// Two managers take the same locks at the same time, in batches of another order each.
+#[tokio::test]
+async fn deadlocks_do_not_reach_callers() {
+    let Some(server) = server().await else { return };
+    let url = server.url();
+    let mut tasks = tokio::task::JoinSet::new();
+    for manager in 0..4 {
+        let locks = connect(&*url).await;
+        for task in 0..16 {
+            let locks = locks.clone();
+            tasks.spawn(async move {
+                for turn in 0..20 {
+                    let key = format!("key{}", (task * 7 + turn * 3 + manager) % 8);
+                    let guard = locks.lock(&*key).ttl(LONG).wait_forever().acquire().await;
+                    release(guard.unwrap()).await;
+                }
+            });
+        }
+    }
+    within(3 * TIME_LIMIT, tasks.join_all()).await;
+    assert!(locks_left(&server).await.is_empty());
+}
+
+async fn locks_left(server: &MysqlServer) -> Vec<String> {
+    server
+        .cmd("SELECT name FROM lock_runtime_lock WHERE expires > UNIX_TIMESTAMP() * 1000000 OR waiters > 0")
+        .await
+}
