@@ -431,7 +431,7 @@ impl History {
         let (mut pushes, mut due, mut owners) = (Vec::new(), Vec::new(), Vec::new());
         for request in requests {
             self.follow_positions(lock, *request, outcome)?;
-            let (ours, before) = (self.is_ours(lock, request.token()), self.holder(lock));
+            let (ours, before) = (self.is_ours(lock, *request), self.holder(lock));
             let reply = self.server.run(&self.known, *request, &mut pushes);
             due.push(answer(reply, ours));
             owners.extend(self.holder(lock).filter(|it| Some(*it) != before));
@@ -463,10 +463,15 @@ impl History {
         Some(self.known.plan(holder.token.task).token)
     }
 
-    /// Whether the lock is held under this token, or closed by its ticket.
-    fn is_ours(&self, lock: usize, token: Token<u64>) -> bool {
+    /// Whether a request finds the lock held under its token. A ticket that was issued before is found by `issue`.
+    fn is_ours(&self, lock: usize, request: Request<u64>) -> bool {
         let owner = self.server.locks[lock].owner;
-        owner.is_some_and(|it| it.token == token && it.name != Name::Cooldown)
+        let owner = owner.filter(|it| it.token == request.token());
+        owner.is_some_and(|it| match it.name {
+            Name::Holder => true,
+            Name::Ticket => matches!(request, Request::Issue(_)),
+            Name::Cooldown => false,
+        })
     }
 
     /// Fences grow, by as much as the server chooses.
