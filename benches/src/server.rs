@@ -93,6 +93,12 @@ pub(crate) async fn keys(server: &RedisServer) -> u64 {
     read(server.cmd(&["DBSIZE"]).await)
 }
 
+/// How many keys match a pattern.
+pub(crate) async fn keys_like(server: &RedisServer, pattern: &str) -> u64 {
+    let keys: Vec<String> = read(server.cmd(&["KEYS", pattern]).await);
+    keys.len() as u64
+}
+
 async fn info(server: &RedisServer, section: &str) -> String {
     read(server.cmd(&["INFO", section]).await)
 }

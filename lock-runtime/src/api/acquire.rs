@@ -24,6 +24,15 @@ use crate::types::terms::{LeaseId, Terms};
 
 /// The future of an acquisition; see
 /// [`LockRequest::acquire`](crate::LockRequest::acquire).
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), lock_runtime::LockError> {
+/// # let locks = lock_runtime::LockManager::connect("memory:").await?;
+/// let acquire = locks.lock("stock:lamp").acquire();
+/// let guard = acquire.await?; // or `locks.lock("stock:lamp").await?`
+/// # Ok(()) }
+/// ```
 #[must_use = "futures do nothing unless polled"]
 pub struct Acquire {
     progress: Progress,

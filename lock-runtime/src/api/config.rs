@@ -147,12 +147,33 @@ impl LockConfig {
     }
 
     /// How long acquisitions wait for a held lock by default; 5 s if not set. Zero tries once.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    ///
+    /// use lock_runtime::LockConfig;
+    ///
+    /// # fn main() -> Result<(), lock_runtime::LockError> {
+    /// // By default, a lock that is held is an error at once.
+    /// let config = LockConfig::new("redis://127.0.0.1")?.wait(Duration::ZERO);
+    /// config.validate()?;
+    /// # Ok(()) }
+    /// ```
     pub fn wait(mut self, wait: Duration) -> Self {
         self.wait = Wait::AtMost(wait);
         self
     }
 
     /// By default, acquisitions wait for a held lock without a limit, while the server answers.
+    ///
+    /// ```
+    /// use lock_runtime::LockConfig;
+    ///
+    /// # fn main() -> Result<(), lock_runtime::LockError> {
+    /// let config = LockConfig::new("redis://127.0.0.1")?.wait_forever();
+    /// config.validate()?;
+    /// # Ok(()) }
+    /// ```
     pub fn wait_forever(mut self) -> Self {
         self.wait = Wait::Forever;
         self
@@ -179,12 +200,33 @@ impl LockConfig {
     /// How long acquisitions continue while the server cannot be reached or refuses to serve,
     /// regardless of `wait`; 2 s by default. The timer starts with the request, and restarts with
     /// each reply. The time in which the process is stopped does not count.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    ///
+    /// use lock_runtime::LockConfig;
+    ///
+    /// # fn main() -> Result<(), lock_runtime::LockError> {
+    /// // The failover of these servers takes up to ten seconds.
+    /// let config = LockConfig::new("redis://127.0.0.1")?.unavailable_wait(Duration::from_secs(15));
+    /// config.validate()?;
+    /// # Ok(()) }
+    /// ```
     pub fn unavailable_wait(mut self, wait: Duration) -> Self {
         self.unavailable_wait = Wait::AtMost(wait);
         self
     }
 
     /// Acquisitions wait for an unreachable server as long as for a held lock.
+    ///
+    /// ```
+    /// use lock_runtime::LockConfig;
+    ///
+    /// # fn main() -> Result<(), lock_runtime::LockError> {
+    /// let config = LockConfig::new("redis://127.0.0.1")?.wait_forever().unavailable_wait_forever();
+    /// config.validate()?;
+    /// # Ok(()) }
+    /// ```
     pub fn unavailable_wait_forever(mut self) -> Self {
         self.unavailable_wait = Wait::Forever;
         self
@@ -192,6 +234,20 @@ impl LockConfig {
 
     /// How long [`LockManager::connect`](crate::LockManager::connect) tries to
     /// reach the server, more than zero; 5 s by default.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), lock_runtime::LockError> {
+    /// use std::time::Duration;
+    ///
+    /// use lock_runtime::{LockConfig, LockError, LockManager};
+    ///
+    /// // Nothing listens there.
+    /// let config = LockConfig::new("redis://127.0.0.1:1")?.connect_timeout(Duration::from_millis(50));
+    /// let refused = LockManager::connect(config).await;
+    /// assert!(matches!(refused, Err(LockError::Unavailable { .. })));
+    /// # Ok(()) }
+    /// ```
     pub fn connect_timeout(mut self, timeout: Duration) -> Self {
         self.connect_timeout = timeout;
         self
@@ -220,6 +276,19 @@ impl LockConfig {
 
     /// How long locked work may continue after a shutdown has begun; 30 s by default. If a poll of
     /// a body runs then, the shutdown waits for it, until its lease ends.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), lock_runtime::LockError> {
+    /// use std::time::Duration;
+    ///
+    /// use lock_runtime::{LockConfig, LockManager};
+    ///
+    /// let config = LockConfig::new("memory:")?.shutdown_grace(Duration::from_secs(1));
+    /// let locks = LockManager::connect(config).await?;
+    /// locks.shutdown().await; // a body that still runs after a second is stopped
+    /// # Ok(()) }
+    /// ```
     pub fn shutdown_grace(mut self, grace: Duration) -> Self {
         self.shutdown_grace = grace;
         self
@@ -227,6 +296,15 @@ impl LockConfig {
 
     /// The number of connections of the manager, 1 to 64; 1 by default, which is fastest up to
     /// about a hundred thousand operations a second. Each key uses one of them.
+    ///
+    /// ```
+    /// use lock_runtime::LockConfig;
+    ///
+    /// # fn main() -> Result<(), lock_runtime::LockError> {
+    /// let config = LockConfig::new("redis://127.0.0.1")?.pool_size(4);
+    /// config.validate()?;
+    /// # Ok(()) }
+    /// ```
     pub fn pool_size(mut self, connections: usize) -> Self {
         self.pool_size = connections;
         self
@@ -305,6 +383,22 @@ impl LockConfig {
     }
 
     /// The clock that measures leases; the machine's by default.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), lock_runtime::LockError> {
+    /// use std::time::Duration;
+    ///
+    /// use lock_runtime::{Clock, LockConfig, LockManager};
+    ///
+    /// let clock = Clock::manual();
+    /// let config = LockConfig::new("memory:")?.ttl(Duration::from_secs(10)).clock(clock.clone());
+    /// let locks = LockManager::connect(config).await?;
+    /// let guard = locks.lock("nightly").renew(false).acquire().await?;
+    /// clock.advance(Duration::from_secs(10));
+    /// assert!(!guard.is_held());
+    /// # Ok(()) }
+    /// ```
     pub fn clock(mut self, clock: Clock) -> Self {
         self.clock = clock;
         self
@@ -342,6 +436,16 @@ impl LockConfig {
 
     /// The encryption of `rediss://` and `valkeys://`; replaces the settings in the URL and the
     /// environment.
+    ///
+    /// ```
+    /// use lock_runtime::{LockConfig, Tls};
+    ///
+    /// # fn main() -> Result<(), lock_runtime::LockError> {
+    /// let tls = Tls::new().ca_pem("no certificate");
+    /// let config = LockConfig::new("rediss://locks.example")?.tls(tls);
+    /// assert!(config.validate().is_err());
+    /// # Ok(()) }
+    /// ```
     #[cfg(feature = "tls")]
     pub fn tls(mut self, tls: Tls) -> Self {
         self.tls = Some(tls);

@@ -22,6 +22,16 @@ const MAX_DATA: usize = 1024;
 /// the lock of its name, and the holder leads.
 ///
 /// The store needs [fencing tokens](crate::Capabilities::fencing).
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), lock_runtime::LockError> {
+/// # let locks = lock_runtime::LockManager::connect("memory:").await?;
+/// let election = locks.election("reports");
+/// let leadership = election.candidate("10.0.0.7:80").campaign().await?;
+/// println!("leads with the fencing token {}", leadership.fencing_token());
+/// # Ok(()) }
+/// ```
 #[must_use = "it has neither a candidate nor an observer yet"]
 pub struct Election {
     shared: Arc<Shared>,
@@ -92,6 +102,15 @@ impl Election {
 }
 
 /// A candidate of an [`Election`].
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), lock_runtime::LockError> {
+/// # let locks = lock_runtime::LockManager::connect("memory:").await?;
+/// let candidate = locks.election("reports").candidate("10.0.0.7:80");
+/// candidate.run(async |leadership| println!("{}", leadership.fencing_token())).await?;
+/// # Ok(()) }
+/// ```
 #[must_use = "it does not stand for election before `campaign` or `run`"]
 pub struct Candidate {
     request: LockRequest,
@@ -125,6 +144,17 @@ impl Candidate {
     /// Those of [`LockRequest::acquire`](crate::LockRequest::acquire) with
     /// [`wait_forever`](crate::LockRequest::wait_forever). [`LockError::InvalidOptions`] also if the
     /// data is too long, or the store has no fencing tokens.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), lock_runtime::LockError> {
+    /// # let locks = lock_runtime::LockManager::connect("memory:").await?;
+    /// let first = locks.election("reports").candidate("10.0.0.7:80").campaign().await?;
+    /// let second = locks.election("reports").candidate("10.0.0.8:80").campaign();
+    /// first.resign();
+    /// let second = second.await?;
+    /// # Ok(()) }
+    /// ```
     pub async fn campaign(self) -> Result<Leadership, LockError> {
         self.request.acquire().await.map(Leadership::new)
     }

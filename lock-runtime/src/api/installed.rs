@@ -121,6 +121,15 @@ pub async fn shutdown() {
 }
 
 /// The manager that [`init`] has installed.
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), lock_runtime::LockError> {
+/// let installed = lock_runtime::init("memory:").await?;
+/// println!("locks of {}", installed.manager().server());
+/// drop(installed); // at the end of `main`
+/// # Ok(()) }
+/// ```
 #[must_use = "keep it until the end of `main`: dropping it delivers the last releases"]
 #[derive(Debug)]
 pub struct Installed {
@@ -129,6 +138,14 @@ pub struct Installed {
 
 impl Installed {
     /// The manager itself; a clone of it outlives this value.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), lock_runtime::LockError> {
+    /// let installed = lock_runtime::init("memory:").await?;
+    /// let guard = installed.manager().lock("stock:lamp").acquire().await?;
+    /// # Ok(()) }
+    /// ```
     pub fn manager(&self) -> &LockManager {
         &self.manager
     }

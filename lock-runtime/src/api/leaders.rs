@@ -10,6 +10,18 @@ use crate::types::leader::Leader;
 /// The leaders of an [`Election`](crate::Election), from [`observe`](crate::Election::observe).
 ///
 /// It is no handle: it ends when the manager was shut down, or its last handle was dropped.
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), lock_runtime::LockError> {
+/// # let locks = lock_runtime::LockManager::connect("memory:").await?;
+/// let mut leaders = locks.election("reports").observe()?;
+/// let _leadership = locks.election("reports").candidate("10.0.0.7:80").campaign().await?;
+/// if let Some(leader) = leaders.next().await {
+///     println!("{} leads", leader.data);
+/// }
+/// # Ok(()) }
+/// ```
 #[derive(Debug)]
 #[must_use = "leaders are shown to whoever awaits them"]
 pub struct Leaders {

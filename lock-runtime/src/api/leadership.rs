@@ -8,6 +8,16 @@ use crate::types::fence::FencingToken;
 
 /// The leadership of a [`Candidate`](crate::Candidate), until it is lost, resigned or dropped. Dropping
 /// it resigns.
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), lock_runtime::LockError> {
+/// # let locks = lock_runtime::LockManager::connect("memory:").await?;
+/// let leadership = locks.election("reports").candidate("10.0.0.7:80").campaign().await?;
+/// leadership.run(async { println!("writes the reports") }).await?;
+/// drop(leadership); // resigns
+/// # Ok(()) }
+/// ```
 #[derive(Debug)]
 #[must_use = "the candidate resigns as soon as its leadership is dropped"]
 pub struct Leadership {
@@ -20,6 +30,18 @@ impl Leadership {
     }
 
     /// The fencing token, which is larger than those of all leaders before.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), lock_runtime::LockError> {
+    /// # let locks = lock_runtime::LockManager::connect("memory:").await?;
+    /// let first = locks.election("reports").candidate("10.0.0.7:80").campaign().await?;
+    /// let earlier = first.fencing_token();
+    /// first.resign();
+    /// let second = locks.election("reports").candidate("10.0.0.8:80").campaign().await?;
+    /// assert!(earlier < second.fencing_token());
+    /// # Ok(()) }
+    /// ```
     pub fn fencing_token(&self) -> FencingToken {
         self.guard.fencing_token()
     }
@@ -45,6 +67,16 @@ impl Leadership {
     }
 
     /// Resolves when the candidate no longer surely leads.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), lock_runtime::LockError> {
+    /// # let locks = lock_runtime::LockManager::connect("memory:").await?;
+    /// let leadership = locks.election("reports").candidate("10.0.0.7:80").campaign().await?;
+    /// locks.force_release("reports").await?; // by an operator
+    /// leadership.lost().await;
+    /// # Ok(()) }
+    /// ```
     pub fn lost(&self) -> Lost<'_> {
         self.guard.lost()
     }
@@ -66,6 +98,16 @@ impl Leadership {
     }
 
     /// Hands the lead to the next candidate, and returns at once.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), lock_runtime::LockError> {
+    /// # let locks = lock_runtime::LockManager::connect("memory:").await?;
+    /// let leadership = locks.election("reports").candidate("10.0.0.7:80").campaign().await?;
+    /// leadership.resign();
+    /// let next = locks.election("reports").candidate("10.0.0.8:80").campaign().await?;
+    /// # Ok(()) }
+    /// ```
     pub fn resign(self) {
         self.guard.release();
     }

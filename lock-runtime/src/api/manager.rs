@@ -499,6 +499,16 @@ impl LockManager {
     }
 
     /// The prefix of all keys in the store.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), lock_runtime::LockError> {
+    /// use lock_runtime::LockManager;
+    ///
+    /// let locks = LockManager::connect("memory:?prefix=shop").await?;
+    /// assert_eq!(locks.prefix(), "shop");
+    /// # Ok(()) }
+    /// ```
     pub fn prefix(&self) -> &str {
         &self.shared.config.prefix
     }

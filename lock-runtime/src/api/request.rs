@@ -173,6 +173,15 @@ impl LockRequest {
     }
 
     /// Takes the lock exclusively, which is the default.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), lock_runtime::LockError> {
+    /// # let locks = lock_runtime::LockManager::connect("memory:").await?;
+    /// let writer = locks.lock("prices").write().acquire().await?;
+    /// assert!(locks.lock("prices").read().try_once().acquire().await.is_err());
+    /// # Ok(()) }
+    /// ```
     pub fn write(mut self) -> Self {
         self.settings.kind = Kind::Exclusive;
         self

@@ -133,7 +133,7 @@ impl Settings {
             asked_at: self.asked_at,
             more_keys: !keys.rest.is_empty(),
             max_waiters: self.max_waiters.or(config.max_waiters).filter(|_| waits),
-            adopts: self.adopts.map(|(id, _)| id),
+            adopts: self.adopts.map(|(id, _)| Box::new(id)),
             data: self.data.clone(),
             holds: Box::default(),
         };

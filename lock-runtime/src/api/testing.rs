@@ -55,6 +55,17 @@ impl Locks {
     /// # Panics
     ///
     /// Outside of a tokio runtime.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), lock_runtime::LockError> {
+    /// use lock_runtime::testing::Locks;
+    ///
+    /// let (one, other) = (Locks::new(), Locks::new());
+    /// let _guard = one.manager().lock("stock:lamp").acquire().await?;
+    /// assert!(!other.is_held("stock:lamp")); // each has a store of its own
+    /// # Ok(()) }
+    /// ```
     #[expect(
         clippy::new_without_default,
         reason = "it needs a runtime around it, as no default does"
@@ -75,12 +86,45 @@ impl Locks {
     }
 
     /// The manager, for the code under test; clone it if that code keeps a manager.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), lock_runtime::LockError> {
+    /// use lock_runtime::LockManager;
+    /// use lock_runtime::testing::Locks;
+    ///
+    /// struct Shop {
+    ///     locks: LockManager,
+    /// }
+    ///
+    /// let locks = Locks::new();
+    /// let shop = Shop { locks: locks.manager().clone() };
+    /// shop.locks.lock("stock:lamp").acquire().await?;
+    /// assert_eq!(locks.history().len(), 2); // taken, and released
+    /// # Ok(()) }
+    /// ```
     pub fn manager(&self) -> &LockManager {
         &self.ours
     }
 
     /// Runs `future` with [`manager`](Self::manager) in place of the installed one:
     /// [`LockManager::scope`].
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), lock_runtime::LockError> {
+    /// use lock_runtime::testing::Locks;
+    /// use lock_runtime::{LockError, distributed_lock};
+    ///
+    /// #[distributed_lock(key = "stock:{item}")]
+    /// async fn buy(item: &str) -> Result<(), LockError> {
+    ///     Ok(())
+    /// }
+    ///
+    /// let locks = Locks::new();
+    /// locks.scope(buy("lamp")).await?;
+    /// # Ok(()) }
+    /// ```
     pub fn scope<F: Future>(&self, future: F) -> Scope<F> {
         self.ours.scope(future)
     }
@@ -132,11 +176,39 @@ impl Locks {
     }
 
     /// Restores the connection after [`disconnect`](Self::disconnect).
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), lock_runtime::LockError> {
+    /// use lock_runtime::testing::Locks;
+    ///
+    /// let locks = Locks::new();
+    /// locks.disconnect();
+    /// assert!(!locks.manager().health().await.grants);
+    /// locks.reconnect();
+    /// assert!(locks.manager().health().await.grants);
+    /// # Ok(()) }
+    /// ```
     pub fn reconnect(&self) {
         self.network.set_cut(false);
     }
 
     /// Delays each further request to the store by this time.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), lock_runtime::LockError> {
+    /// use std::time::{Duration, Instant};
+    ///
+    /// use lock_runtime::testing::Locks;
+    ///
+    /// let locks = Locks::new();
+    /// locks.delay(Duration::from_millis(20));
+    /// let asked = Instant::now();
+    /// locks.manager().lock("stock:lamp").acquire().await?;
+    /// assert!(asked.elapsed() >= Duration::from_millis(20));
+    /// # Ok(()) }
+    /// ```
     pub fn delay(&self, time: Duration) {
         self.network.set_delay(time);
     }

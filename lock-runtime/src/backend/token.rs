@@ -9,8 +9,10 @@ use getrandom::fill;
 use crate::types::ticket_id::TicketId;
 
 /// Identifies one acquisition in a store: 128 bits from the operating system, so
-/// that no two are ever the same. Each is in a queue at most once.
+/// that no two are ever the same. Each is in a queue at most once. Each claim has one, hence no more alignment than its
+/// other fields need.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
+#[repr(Rust, packed(8))]
 pub(crate) struct Token(u128);
 
 impl Token {
@@ -54,7 +56,7 @@ impl Token {
 
 impl fmt::Display for Token {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:032x}", self.0)
+        write!(f, "{:032x}", { self.0 })
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::future::Future;
+use std::num::NonZeroU64;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -54,9 +55,10 @@ struct Manual {
     moved: Notify,
 }
 
-/// A point in time on a [`Clock`], in nanoseconds since an arbitrary start.
+/// A point in time on a [`Clock`], in nanoseconds since an arbitrary start. Never zero, so that an `Option` of it
+/// takes no more memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Moment(u64);
+pub(crate) struct Moment(NonZeroU64);
 
 impl Clock {
     /// The clock of the machine.
@@ -77,6 +79,24 @@ impl Clock {
 
     /// Lets `time` pass on a manual clock; the machine's clock cannot be moved
     /// and ignores it.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), lock_runtime::LockError> {
+    /// use std::time::Duration;
+    ///
+    /// use lock_runtime::{Clock, LockConfig, LockManager};
+    ///
+    /// let clock = Clock::manual();
+    /// let config = LockConfig::new("memory:")?.clock(clock.clone());
+    /// let locks = LockManager::connect(config).await?;
+    /// let first = locks.lock("nightly").min_hold(Duration::from_secs(60)).acquire().await?;
+    /// first.release_confirmed().await?;
+    /// assert!(locks.lock("nightly").try_once().acquire().await.is_err());
+    /// clock.advance(Duration::from_secs(60));
+    /// locks.lock("nightly").acquire().await?;
+    /// # Ok(()) }
+    /// ```
     pub fn advance(&self, time: Duration) {
         if let Source::Manual(manual) = &self.0 {
             manual.now.fetch_add(nanos(time), Ordering::SeqCst);
@@ -86,13 +106,12 @@ impl Clock {
 
     pub(crate) fn now(&self) -> Moment {
         match &self.0 {
-            // Not zero: a deadline of zero says that a lease has ended.
-            Source::Manual(manual) => Moment(1 + manual.now.load(Ordering::SeqCst)),
-            Source::Machine => Moment(machine_nanos()),
+            Source::Manual(manual) => Moment::from_nanos(1 + manual.now.load(Ordering::SeqCst)),
+            Source::Machine => Moment::from_nanos(machine_nanos()),
             #[cfg(feature = "testing")]
             Source::Runtime(runtime, start) => {
                 let _runtime = runtime.enter();
-                Moment(1 + nanos(start.elapsed()))
+                Moment::from_nanos(1 + nanos(start.elapsed()))
             }
         }
     }
@@ -170,12 +189,13 @@ impl fmt::Debug for Sleep {
 }
 
 impl Moment {
+    /// Zero counts as one.
     pub(crate) fn from_nanos(nanos: u64) -> Self {
-        Self(nanos)
+        Self(NonZeroU64::new(nanos).unwrap_or(NonZeroU64::MIN))
     }
 
     pub(crate) fn as_nanos(self) -> u64 {
-        self.0
+        self.0.get()
     }
 
     pub(crate) fn after(self, time: Duration) -> Self {
@@ -184,7 +204,7 @@ impl Moment {
 
     /// The time from `earlier` to here, zero where `earlier` is later.
     pub(crate) fn since(self, earlier: Self) -> Duration {
-        Duration::from_nanos(self.0.saturating_sub(earlier.0))
+        Duration::from_nanos(self.as_nanos().saturating_sub(earlier.as_nanos()))
     }
 }
 

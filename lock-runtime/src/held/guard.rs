@@ -89,12 +89,31 @@ impl LockGuard {
     }
 
     /// The lock's name, or the last in order of several names.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), lock_runtime::LockError> {
+    /// # let locks = lock_runtime::LockManager::connect("memory:").await?;
+    /// let guard = locks.lock("stock:lamp").acquire().await?;
+    /// assert_eq!(guard.key(), "stock:lamp");
+    /// # Ok(()) }
+    /// ```
     pub fn key(&self) -> &LockKey {
         // A limit has the first one.
         self.keys().next().unwrap_or(&self.lease.terms.key)
     }
 
     /// The names of everything that is held, the last one in order first.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), lock_runtime::LockError> {
+    /// # let locks = lock_runtime::LockManager::connect("memory:").await?;
+    /// let both = locks.lock_all(["account:3", "account:7"]).acquire().await?;
+    /// let names: Vec<_> = both.keys().map(|key| key.as_str()).collect();
+    /// assert_eq!(names, ["account:7", "account:3"]);
+    /// # Ok(()) }
+    /// ```
     pub fn keys(&self) -> impl Iterator<Item = &LockKey> {
         self.lease.keys()
     }
@@ -120,6 +139,16 @@ impl LockGuard {
 
     /// The fencing token of one of its keys, which is larger than all earlier tokens of
     /// that key; `None` if the guard does not hold it.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), lock_runtime::LockError> {
+    /// # let locks = lock_runtime::LockManager::connect("memory:").await?;
+    /// let both = locks.lock_all(["account:3", "account:7"]).acquire().await?;
+    /// let of_three = both.fencing_token_of("account:3");
+    /// assert!(of_three.is_some() && both.fencing_token_of("account:9").is_none());
+    /// # Ok(()) }
+    /// ```
     pub fn fencing_token_of(&self, key: impl IntoKey) -> Option<FencingToken> {
         let key = key.into_key().ok()?;
         let mut locks = self.lease.each_lock();
@@ -128,6 +157,19 @@ impl LockGuard {
     }
 
     /// How long the lock is surely held if no further renewal succeeds.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), lock_runtime::LockError> {
+    /// use std::time::Duration;
+    ///
+    /// # let locks = lock_runtime::LockManager::connect("memory:").await?;
+    /// let guard = locks.lock("stock:lamp").acquire().await?;
+    /// if guard.remaining() < Duration::from_secs(2) {
+    ///     println!("too late for another parcel");
+    /// }
+    /// # Ok(()) }
+    /// ```
     pub fn remaining(&self) -> Duration {
         self.lease.remaining()
     }
@@ -191,6 +233,21 @@ impl LockGuard {
     }
 
     /// Whether somebody has asked for the lock, for synchronous code.
+    ///
+    /// ```
+    /// use lock_runtime::LockManager;
+    ///
+    /// # fn main() -> Result<(), lock_runtime::LockError> {
+    /// let locks = LockManager::connect_blocking("memory:")?;
+    /// let guard = locks.lock("indexer").acquire_blocking()?;
+    /// for page in 0..3 {
+    ///     println!("indexes page {page}");
+    ///     if guard.is_asked() {
+    ///         break; // lets the process go on that is about to replace this one
+    ///     }
+    /// }
+    /// # Ok(()) }
+    /// ```
     pub fn is_asked(&self) -> bool {
         self.lease.is_asked()
     }
@@ -221,12 +278,32 @@ impl LockGuard {
     /// or [`current`](crate::current()), whether the lock is still held. After the end of
     /// the lease the lock is kept for the margin, and the body may overlap with the next
     /// holder.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), lock_runtime::LockError> {
+    /// # let locks = lock_runtime::LockManager::connect("memory:").await?;
+    /// let guard = locks.lock("stock:lamp").acquire().await?;
+    /// let is_held = guard.hold_unstopped(async { guard.is_held() }).await;
+    /// println!("done, and the lock was held: {is_held}");
+    /// # Ok(()) }
+    /// ```
     #[inline]
     pub fn hold_unstopped<F: Future>(&self, body: F) -> HoldUnstopped<'_, F> {
         HoldUnstopped::new(&self.lease, body)
     }
 
     /// Hands the release to the driver and returns at once.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), lock_runtime::LockError> {
+    /// # let locks = lock_runtime::LockManager::connect("memory:").await?;
+    /// let guard = locks.lock("stock:lamp").acquire().await?;
+    /// guard.release(); // as `drop(guard)`, by name
+    /// locks.lock("stock:lamp").acquire().await?;
+    /// # Ok(()) }
+    /// ```
     pub fn release(self) {
         self.owned().for_each(Lease::release);
     }

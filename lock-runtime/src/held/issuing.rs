@@ -44,7 +44,7 @@ pub(super) async fn issue(lease: &Lease, time: Duration) -> Result<Ticket, LockE
 /// Adopts the ticket as long as it may be there.
 fn adoption(terms: &Terms, id: TicketId, time: Duration) -> Arc<Terms> {
     Arc::new(Terms {
-        adopts: Some(id),
+        adopts: Some(Box::new(id)),
         wait: Wait::AtMost(time),
         ..terms.clone()
     })

@@ -4,11 +4,13 @@
 mod tests;
 
 use std::fmt;
+use std::num::NonZeroU128;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::Waker;
 use std::time::Duration;
 
+use once_cell::race::OnceBox;
 use once_cell::sync::OnceCell;
 use tokio::sync::oneshot;
 
@@ -32,7 +34,7 @@ pub(crate) struct Lease {
     pub(crate) terms: Arc<Terms>,
     pub(crate) fence: u64,
     /// Identifies the acquisition in the store, if that shows it.
-    token: Option<u128>,
+    token: Option<NonZeroU128>,
     pub(crate) granted: Moment,
     pub(crate) clock: Clock,
     /// As [`Moment::as_nanos`]; zero once the lease has ended.
@@ -42,7 +44,7 @@ pub(crate) struct Lease {
     /// The lease under this one: that of the key taken before, or the re-entered one.
     under: Under,
     /// That of the reader that this writer has become.
-    reader: OnceCell<Arc<Lease>>,
+    reader: OnceBox<Arc<Lease>>,
     /// Whether the caller has its guard.
     arrived: AtomicBool,
     released: AtomicBool,
@@ -131,7 +133,7 @@ impl Lease {
             deadline: AtomicU64::new(deadline.as_nanos()),
             latest,
             under: Under::default(),
-            reader: OnceCell::new(),
+            reader: OnceBox::new(),
             arrived: AtomicBool::new(false),
             released: AtomicBool::new(false),
             polls: AtomicUsize::new(0),
@@ -146,6 +148,7 @@ impl Lease {
 
     /// The same, known to the store by this token.
     pub(crate) fn known_by(self, token: Option<u128>) -> Self {
+        let token = token.and_then(NonZeroU128::new);
         Self { token, ..self }
     }
 
@@ -181,7 +184,7 @@ impl Lease {
         let asked = self.asked.load(Ordering::SeqCst);
         reader.asked.store(asked, Ordering::SeqCst);
         self.end();
-        Arc::clone(self.reader.get_or_init(|| Arc::new(reader)))
+        Arc::clone(self.reader.get_or_init(|| Box::new(Arc::new(reader))))
     }
 
     pub(crate) fn is_limit(&self) -> bool {
@@ -238,7 +241,8 @@ impl Lease {
     pub(crate) fn enclosing(&self) -> impl Iterator<Item = Enclosing> {
         self.each_lock().filter_map(|lease| {
             let fence = lease.fence;
-            lease.token.map(|token| Enclosing { token, fence })
+            let token = lease.token?.get();
+            Some(Enclosing { token, fence })
         })
     }
 

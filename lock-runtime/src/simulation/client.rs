@@ -197,7 +197,7 @@ impl Client {
         self.asked += 1;
         let terms = Terms {
             kind: ticket.kind,
-            adopts: Some(ticket.id),
+            adopts: Some(Box::new(ticket.id)),
             ..Terms::of(LeaseId(self.asked), &ticket.key.to_string(), self.usual_ttl)
         };
         self.send(terms, None);
@@ -353,7 +353,7 @@ impl Client {
 
     fn send(&mut self, terms: Terms, gives_up: Option<Moment>) {
         let (reply, answer): (Answer<LockGuard>, _) = oneshot::channel();
-        let (id, kind, adopts) = (terms.id, terms.kind, terms.adopts);
+        let (id, kind, adopts) = (terms.id, terms.kind, terms.ticket());
         let terms = terms.into();
         let _ = self.mailbox.send(Op::Acquire { terms, reply });
         self.waiting.push(Waiting {

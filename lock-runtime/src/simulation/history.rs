@@ -174,7 +174,7 @@ fn called(call: &Sent, reply: &Reply, published: &[(usize, message::Grant)]) -> 
             company,
         } => {
             let who = who(bearer)?;
-            match bearer.terms.adopts {
+            match bearer.terms.ticket() {
                 Some(ticket) => Call::Adopt(who, Id(ticket.0)),
                 None => Call::Acquire {
                     who,

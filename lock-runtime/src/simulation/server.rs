@@ -200,7 +200,7 @@ impl Server {
             let fence = self.fence_of(&terms.key);
             return Reply::Granted { fence };
         }
-        if let Some(ticket) = terms.adopts {
+        if let Some(ticket) = terms.ticket() {
             return self.adopt(now, client, bearer, ticket);
         }
         let mut stands = None;

@@ -155,7 +155,7 @@ impl World {
     pub(super) fn note_adoption(&mut self, call: &Call, reply: &Reply) {
         if let Some(tickets) = &mut self.tickets
             && let Call::Acquire { bearer, .. } = call
-            && let Some(id) = bearer.terms.adopts
+            && let Some(id) = bearer.terms.ticket()
         {
             match reply {
                 Reply::Granted { .. } => tickets.valid.retain(|it| it.ticket.id != id),

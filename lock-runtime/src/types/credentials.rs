@@ -11,6 +11,17 @@ use crate::types::error::Cause;
 
 /// A user and a password, as
 /// [`LockConfig::credentials`](crate::LockConfig::credentials) gets them.
+///
+/// ```
+/// use std::time::Duration;
+///
+/// use lock_runtime::Credentials;
+///
+/// # fn main() -> Result<(), lock_runtime::LockError> {
+/// let token = Credentials::new("shop", "secret").expires_in(Duration::from_secs(15 * 60));
+/// assert!(!format!("{token:?}").contains("secret"));
+/// # Ok(()) }
+/// ```
 #[derive(Clone)]
 pub struct Credentials {
     pub(crate) user: Option<String>,

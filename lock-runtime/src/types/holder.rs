@@ -142,11 +142,34 @@ impl Status {
 
     /// Whether a holder may be working under the lock, or a [ticket](Holder::ticket) keeps it
     /// closed.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), lock_runtime::LockError> {
+    /// # let locks = lock_runtime::LockManager::connect("memory:").await?;
+    /// assert!(!locks.status("stock:lamp").await?.is_held());
+    /// let _guard = locks.lock("stock:lamp").acquire().await?;
+    /// assert!(locks.status("stock:lamp").await?.is_held());
+    /// # Ok(()) }
+    /// ```
     pub fn is_held(&self) -> bool {
         self.holders.iter().any(|holder| !holder.cooling_down)
     }
 
     /// Whether the lock has no holder, but stays closed until the end of a `min_hold`.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), lock_runtime::LockError> {
+    /// use std::time::Duration;
+    ///
+    /// # let locks = lock_runtime::LockManager::connect("memory:").await?;
+    /// let guard = locks.lock("nightly").min_hold(Duration::from_secs(60)).acquire().await?;
+    /// guard.release_confirmed().await?;
+    /// let status = locks.status("nightly").await?;
+    /// assert!(status.is_cooling_down() && !status.is_held());
+    /// # Ok(()) }
+    /// ```
     pub fn is_cooling_down(&self) -> bool {
         !self.is_held() && !self.holders.is_empty()
     }

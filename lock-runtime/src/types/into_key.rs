@@ -48,6 +48,16 @@ impl LockKey {
     /// # Errors
     ///
     /// [`LockError::InvalidKey`] if `text` is empty, or longer than 1024 bytes when it is escaped.
+    ///
+    /// ```
+    /// use lock_runtime::LockKey;
+    ///
+    /// # fn main() -> Result<(), lock_runtime::LockError> {
+    /// let key = LockKey::new("50%")?;
+    /// assert_eq!(key.as_str(), "50%25");
+    /// assert!(LockKey::new("").is_err());
+    /// # Ok(()) }
+    /// ```
     pub fn new(text: impl AsRef<str>) -> Result<Self, LockError> {
         Self::read(text.as_ref()).map_err(invalid)
     }
@@ -59,6 +69,15 @@ impl LockKey {
     ///
     /// [`LockError::InvalidKey`] if `name` is not a correctly escaped name, is empty
     /// or is too long.
+    ///
+    /// ```
+    /// use lock_runtime::LockKey;
+    ///
+    /// # fn main() -> Result<(), lock_runtime::LockError> {
+    /// let logged = LockKey::new("50%")?.to_string();
+    /// assert_eq!(LockKey::from_escaped(&logged)?, LockKey::new("50%")?);
+    /// # Ok(()) }
+    /// ```
     pub fn from_escaped(name: &str) -> Result<Self, LockError> {
         Self::read_escaped(name).map_err(invalid)
     }

@@ -125,6 +125,19 @@ impl Overview {
     /// The number of acquisitions since an `earlier` overview, under the whole prefix, including
     /// those too short for either overview. `None` if the store does not count them, or has raised
     /// the counter for another reason.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), lock_runtime::LockError> {
+    /// # let locks = lock_runtime::LockManager::connect("memory:").await?;
+    /// let before = locks.overview("*").await?;
+    /// locks.lock("stock:lamp").acquire().await?;
+    /// match locks.overview("*").await?.grants_since(&before) {
+    ///     Some(grants) => println!("{grants} acquisitions"),
+    ///     None => println!("the store does not count them"),
+    /// }
+    /// # Ok(()) }
+    /// ```
     pub fn grants_since(&self, earlier: &Self) -> Option<u64> {
         let (now, then) = (self.count?, earlier.count?);
         let grants = now.fence.checked_sub(then.fence)?;
@@ -134,6 +147,19 @@ impl Overview {
     /// The changes since an `earlier` overview of the same locks, in the order of their names.
     /// Locks that were taken and released in between are missing;
     /// [`grants_since`](Self::grants_since) counts them.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), lock_runtime::LockError> {
+    /// use lock_runtime::inspect::ChangeKind;
+    ///
+    /// # let locks = lock_runtime::LockManager::connect("memory:").await?;
+    /// let before = locks.overview("*").await?;
+    /// let _guard = locks.lock("stock:lamp").acquire().await?;
+    /// let changes = locks.overview("*").await?.changes_since(&before);
+    /// assert_eq!(changes[0].kind, ChangeKind::Granted);
+    /// # Ok(()) }
+    /// ```
     pub fn changes_since(&self, earlier: &Self) -> Vec<Change> {
         let elapsed = self.taken.saturating_duration_since(earlier.taken);
         let mut before: HashMap<_, _> = earlier.locks.iter().map(|it| (&it.key, it)).collect();

@@ -65,7 +65,7 @@ pub(crate) struct Terms {
     /// Joins the queue only if fewer wait than this.
     pub(crate) max_waiters: Option<u32>,
     /// The ticket that is adopted, instead of waiting in the queue.
-    pub(crate) adopts: Option<TicketId>,
+    pub(crate) adopts: Option<Box<TicketId>>,
     /// What the holder publishes, if it leads.
     pub(crate) data: Option<Arc<str>>,
     /// The locks that its chain of calls holds, the innermost first.
@@ -105,6 +105,11 @@ impl Terms {
             || self.more_keys
             || self.max_waiters.is_some()
             || self.data.is_some()
+    }
+
+    /// The ticket that it adopts.
+    pub(crate) fn ticket(&self) -> Option<TicketId> {
+        self.adopts.as_deref().copied()
     }
 
     /// How many permits it takes, at least one.

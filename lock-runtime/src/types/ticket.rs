@@ -46,6 +46,18 @@ pub(crate) const LONGEST: Duration = Duration::from_secs(24 * 60 * 60);
 
 impl Ticket {
     /// The lock's name.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), lock_runtime::LockError> {
+    /// use std::time::Duration;
+    ///
+    /// # let locks = lock_runtime::LockManager::connect("memory:").await?;
+    /// let guard = locks.lock("video:7").acquire().await?;
+    /// let ticket = guard.into_ticket(Duration::from_secs(60)).await?;
+    /// assert_eq!(ticket.key(), "video:7");
+    /// # Ok(()) }
+    /// ```
     pub fn key(&self) -> &LockKey {
         &self.key
     }

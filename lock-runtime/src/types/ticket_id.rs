@@ -5,8 +5,9 @@ use std::fmt;
 #[cfg(not(test))]
 use getrandom::fill;
 
-/// 128 bits from the operating system.
+/// 128 bits from the operating system. Each claim has room for one, hence no more alignment than its other fields need.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
+#[repr(Rust, packed(8))]
 pub(crate) struct TicketId(pub(crate) u128);
 
 impl TicketId {
@@ -34,7 +35,7 @@ fn fill(bytes: &mut [u8]) -> Result<(), getrandom::Error> {
 
 impl fmt::Display for TicketId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:032x}", self.0)
+        write!(f, "{:032x}", { self.0 })
     }
 }
 

@@ -47,21 +47,58 @@ pub(crate) enum Pem {
 
 impl Tls {
     /// Trusts the public certificate authorities.
+    ///
+    /// ```
+    /// use lock_runtime::{LockConfig, Tls};
+    ///
+    /// # fn main() -> Result<(), lock_runtime::LockError> {
+    /// let config = LockConfig::new("rediss://locks.example")?.tls(Tls::new());
+    /// config.validate()?;
+    /// # Ok(()) }
+    /// ```
     pub fn new() -> Self {
         Self::default()
     }
 
     /// Trusts only these certificates, in the format PEM. Several calls add to each other.
+    ///
+    /// ```
+    /// use lock_runtime::{LockConfig, Tls};
+    ///
+    /// # fn main() -> Result<(), lock_runtime::LockError> {
+    /// let tls = Tls::new().ca_pem("-----BEGIN CERTIFICATE-----\n…");
+    /// let config = LockConfig::new("rediss://locks.example")?.tls(tls);
+    /// assert!(config.validate().is_err(), "it is cut off");
+    /// # Ok(()) }
+    /// ```
     pub fn ca_pem(self, certificates: impl Into<Vec<u8>>) -> Self {
         self.ca(Pem::Text(certificates.into()))
     }
 
     /// Like [`ca_pem`](Self::ca_pem), from a file.
+    ///
+    /// ```
+    /// use lock_runtime::{LockConfig, Tls};
+    ///
+    /// # fn main() -> Result<(), lock_runtime::LockError> {
+    /// let tls = Tls::new().ca_file("/no/such/ca.pem");
+    /// let config = LockConfig::new("rediss://locks.example")?.tls(tls);
+    /// assert!(config.validate().is_err());
+    /// # Ok(()) }
+    /// ```
     pub fn ca_file(self, path: impl Into<PathBuf>) -> Self {
         self.ca(Pem::File(path.into()))
     }
 
     /// Trusts the certificate authorities that the operating system trusts.
+    ///
+    /// ```
+    /// use lock_runtime::{LockConfig, Tls};
+    ///
+    /// # fn main() -> Result<(), lock_runtime::LockError> {
+    /// let config = LockConfig::new("rediss://locks.example")?.tls(Tls::new().native_roots());
+    /// # Ok(()) }
+    /// ```
     #[cfg(feature = "tls-native-roots")]
     pub fn native_roots(mut self) -> Self {
         self.roots = Roots::Native;
@@ -70,18 +107,48 @@ impl Tls {
 
     /// Sends the server a client certificate, and proves its possession with its key; both in the
     /// format PEM.
+    ///
+    /// ```
+    /// use lock_runtime::Tls;
+    ///
+    /// # fn main() -> Result<(), lock_runtime::LockError> {
+    /// let (certificate, key) = ("-----BEGIN CERTIFICATE-----\n…", "-----BEGIN PRIVATE KEY-----\n…");
+    /// let tls = Tls::new().client_pem(certificate, key);
+    /// assert!(!format!("{tls:?}").contains("PRIVATE"));
+    /// # Ok(()) }
+    /// ```
     pub fn client_pem(self, certificate: impl Into<Vec<u8>>, key: impl Into<Vec<u8>>) -> Self {
         self.certificate(Pem::Text(certificate.into()))
             .key(Pem::Text(key.into()))
     }
 
     /// Like [`client_pem`](Self::client_pem), from files.
+    ///
+    /// ```
+    /// use lock_runtime::{LockConfig, Tls};
+    ///
+    /// # fn main() -> Result<(), lock_runtime::LockError> {
+    /// let tls = Tls::new().client_files("/etc/locks/client.pem", "/etc/locks/client.key");
+    /// let config = LockConfig::new("rediss://locks.example")?.tls(tls);
+    /// # Ok(()) }
+    /// ```
     pub fn client_files(self, certificate: impl Into<PathBuf>, key: impl Into<PathBuf>) -> Self {
         self.certificate(Pem::File(certificate.into()))
             .key(Pem::File(key.into()))
     }
 
     /// The name in the server's certificate; the URL's host by default.
+    ///
+    /// ```
+    /// use lock_runtime::{LockConfig, Tls};
+    ///
+    /// # fn main() -> Result<(), lock_runtime::LockError> {
+    /// // The certificate names a host, and the URL an address.
+    /// let tls = Tls::new().server_name("locks.example");
+    /// let config = LockConfig::new("rediss://10.0.0.7")?.tls(tls);
+    /// config.validate()?;
+    /// # Ok(()) }
+    /// ```
     pub fn server_name(mut self, name: impl Into<String>) -> Self {
         self.server_name = Some(name.into());
         self

@@ -77,7 +77,7 @@ impl Store {
     /// First come, first served: everybody goes through the queue.
     pub(super) fn enqueue(&mut self, now: Moment, waiter: Waiter) {
         self.open_unowned(now);
-        if let Some(ticket) = waiter.terms.adopts {
+        if let Some(ticket) = waiter.terms.ticket() {
             return self.adopt(now, ticket, waiter);
         }
         let (client, terms) = (waiter.client.clone(), Arc::clone(&waiter.terms));

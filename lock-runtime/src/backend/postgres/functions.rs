@@ -345,7 +345,7 @@ impl Functions {
 
     fn adopt_args(&self, bearer: &Bearer) -> Vec<Arg> {
         let terms = &bearer.terms;
-        let ticket = terms.adopts.map(|it| format!("{TICKET}{it} "));
+        let ticket = terms.ticket().map(|it| format!("{TICKET}{it} "));
         let args = vec![
             self.name(&terms.key).into(),
             bearer.token.into(),

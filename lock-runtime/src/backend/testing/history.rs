@@ -13,6 +13,19 @@ use crate::types::terms::{LeaseId, Terms};
 use super::orders::Orders;
 
 /// An event of a lock; see [`Locks::history`](crate::testing::Locks::history).
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), lock_runtime::LockError> {
+/// use lock_runtime::testing::{Event, Locks};
+///
+/// let locks = Locks::new();
+/// let guard = locks.manager().lock("stock:lamp").acquire().await?;
+/// let key = guard.key().clone();
+/// guard.release_confirmed().await?;
+/// assert_eq!(locks.history(), [Event::Acquired(key.clone()), Event::Released(key)]);
+/// # Ok(()) }
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Event {

@@ -221,7 +221,7 @@ mod tests {
     /// A ticket that lasts for a minute reached nobody. Trouble ends other acquisitions after two seconds.
     fn take_back(scene: &mut Scene) {
         let terms = Terms {
-            adopts: Some(TicketId(7)),
+            adopts: Some(Box::new(TicketId(7))),
             wait: Wait::AtMost(Duration::from_secs(TICKET_SECS)),
             ..Terms::of(ID, "key", Duration::from_secs(TTL_SECS))
         };

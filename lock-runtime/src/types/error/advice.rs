@@ -11,6 +11,16 @@ const SHORTEST_PAUSE: Duration = Duration::from_millis(10);
 impl LockError {
     /// Whether the same call may succeed later without a change to the program.
     /// [`Lost`](Self::Lost) is not: the work has begun.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), lock_runtime::LockError> {
+    /// # let locks = lock_runtime::LockManager::connect("memory:").await?;
+    /// let _other = locks.lock("nightly").acquire().await?;
+    /// let refused = locks.lock("nightly").try_once().acquire().await;
+    /// assert!(refused.is_err_and(|error| error.is_retryable()));
+    /// # Ok(()) }
+    /// ```
     pub fn is_retryable(&self) -> bool {
         matches!(self, Self::Contended { .. } | Self::Unavailable { .. })
     }
@@ -51,6 +61,17 @@ impl LockError {
 
     /// A sentence for clients of a service. It names no key, host, process, function or server,
     /// unlike the error's own text.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), lock_runtime::LockError> {
+    /// # let locks = lock_runtime::LockManager::connect("memory:").await?;
+    /// let _other = locks.lock("order:7").acquire().await?;
+    /// let refused = locks.lock("order:7").try_once().acquire().await.unwrap_err();
+    /// assert!(refused.to_string().contains("order:7")); // for logs
+    /// assert!(!refused.public_message().contains("order:7")); // for clients
+    /// # Ok(()) }
+    /// ```
     pub fn public_message(&self) -> &'static str {
         match self {
             Self::Contended {

@@ -130,6 +130,16 @@ pub enum LockError {
 
 impl LockError {
     /// The name of the lock, if the error is about one.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), lock_runtime::LockError> {
+    /// # let locks = lock_runtime::LockManager::connect("memory:").await?;
+    /// let _other = locks.lock("order:7").acquire().await?;
+    /// let refused = locks.lock("order:7").try_once().acquire().await.unwrap_err();
+    /// assert!(refused.key().is_some_and(|key| key == "order:7"));
+    /// # Ok(()) }
+    /// ```
     pub fn key(&self) -> Option<&LockKey> {
         match self {
             Self::Contended { key, .. }
@@ -141,6 +151,16 @@ impl LockError {
     }
 
     /// The kind of the error in one word, as in events and metrics: `contended`, `unavailable`, …
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), lock_runtime::LockError> {
+    /// # let locks = lock_runtime::LockManager::connect("memory:").await?;
+    /// let _other = locks.lock("order:7").acquire().await?;
+    /// let refused = locks.lock("order:7").try_once().acquire().await.unwrap_err();
+    /// assert_eq!(refused.kind(), "contended");
+    /// # Ok(()) }
+    /// ```
     pub fn kind(&self) -> &'static str {
         match self {
             Self::NotConfigured => "not_configured",

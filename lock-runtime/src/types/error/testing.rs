@@ -17,6 +17,15 @@ impl LockError {
     /// # Panics
     ///
     /// If `key` cannot be a name.
+    ///
+    /// ```
+    /// use lock_runtime::LockError;
+    ///
+    /// # fn main() -> Result<(), lock_runtime::LockError> {
+    /// let error = LockError::contended("order:7");
+    /// assert!(error.is_retryable() && error.key().is_some());
+    /// # Ok(()) }
+    /// ```
     pub fn contended(key: impl IntoKey) -> Self {
         let holder = Holder {
             process: Some(1),
@@ -32,6 +41,15 @@ impl LockError {
     }
 
     /// A server named `server` cannot serve, for this reason.
+    ///
+    /// ```
+    /// use lock_runtime::LockError;
+    ///
+    /// # fn main() -> Result<(), lock_runtime::LockError> {
+    /// let error = LockError::unavailable("refused");
+    /// assert_eq!((error.kind(), error.key()), ("unavailable", None));
+    /// # Ok(()) }
+    /// ```
     pub fn unavailable(reason: impl Into<String>) -> Self {
         Self::unavailable_at(&"server".into(), reason.into())
     }
@@ -41,6 +59,15 @@ impl LockError {
     /// # Panics
     ///
     /// If `key` cannot be a name.
+    ///
+    /// ```
+    /// use lock_runtime::LockError;
+    ///
+    /// # fn main() -> Result<(), lock_runtime::LockError> {
+    /// let error = LockError::lost("order:7");
+    /// assert!(!error.is_retryable()); // the work has begun
+    /// # Ok(()) }
+    /// ```
     pub fn lost(key: impl IntoKey) -> Self {
         Self::Lost {
             key: named(key),

@@ -19,7 +19,7 @@ impl Queue {
         let Some(claim) = self.claims.get(&id) else {
             return;
         };
-        let Some(ticket) = claim.terms.adopts.map(|ticket| self.keys.ticket(ticket)) else {
+        let Some(ticket) = claim.terms.ticket().map(|ticket| self.keys.ticket(ticket)) else {
             return;
         };
         if claim.stage == Stage::Seeking {

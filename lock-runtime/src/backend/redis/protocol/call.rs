@@ -255,7 +255,7 @@ fn add_adoption(cmd: &mut Cmd, bearer: &Bearer) {
     cmd.arg(&*bearer.name)
         .arg(millis(terms.ttl))
         .arg(Text(KindCode::of(terms)));
-    if let Some(ticket) = terms.adopts {
+    if let Some(ticket) = terms.ticket() {
         cmd.arg(Text(format_args!("{TICKET}{ticket}")));
     }
 }

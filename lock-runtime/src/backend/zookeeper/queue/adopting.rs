@@ -54,7 +54,7 @@ impl Queue {
         let Some(claim) = self.claims.get_mut(&id) else {
             return;
         };
-        let (token, kind, adopts) = (claim.token, claim.terms.kind, claim.terms.adopts);
+        let (token, kind, adopts) = (claim.token, claim.terms.kind, claim.terms.ticket());
         if let Some(own) = queue.iter().find(|it| !it.is_timed() && it.token == token) {
             return self.adopted(id, *own);
         }

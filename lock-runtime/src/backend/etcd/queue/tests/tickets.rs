@@ -20,7 +20,7 @@ fn issue(story: &mut Story) -> Sent<Recipient> {
 
 /// Asks for the lock of the ticket, whose entry was written at revision 20; the call that adopts it.
 fn adopt(story: &mut Story) -> Sent<Recipient> {
-    story.acquire(1, |terms| terms.adopts = Some(TICKET));
+    story.acquire(1, |terms| terms.adopts = Some(Box::new(TICKET)));
     let seeks = story.claim_call(Step::Seek);
     let named = KeyValue {
         key: Vec::new(),
@@ -109,7 +109,7 @@ fn a_ticket_that_may_have_been_written_is_taken_back_by_deleting_the_entry() {
         matches!(failed, Some(Outcome::Released { result: Err(_), .. })),
         "{failed:?}"
     );
-    story.acquire(0, |terms| terms.adopts = Some(TICKET));
+    story.acquire(0, |terms| terms.adopts = Some(Box::new(TICKET)));
     story.collect();
     story
         .calls

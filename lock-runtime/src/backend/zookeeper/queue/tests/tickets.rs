@@ -31,7 +31,7 @@ fn released(scene: &mut Scene) -> Option<bool> {
 
 fn adopt(scene: &mut Scene) {
     let terms = Terms {
-        adopts: Some(TICKET),
+        adopts: Some(Box::new(TICKET)),
         ..Terms::of(ID, "k", TIMEOUT)
     };
     scene.queue.acquire(scene.now, Arc::new(terms));
