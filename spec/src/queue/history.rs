@@ -394,11 +394,9 @@ impl History {
         }
         let (server, now) = (self.server.clone(), self.now);
         let mut refused = Ok(());
-        for at in [
-            step.at,
-            step.at.saturating_sub(self.blur),
-            step.at + self.blur,
-        ] {
+        // As early as possible: a lease that has not ended may end later, and one that has does not come back.
+        let early = step.at.saturating_sub(self.blur);
+        for at in [early, step.at, step.at + self.blur] {
             (self.server, self.now) = (server.clone(), now);
             self.pass(at);
             match self.run(step.lock, requests, outcome, grants) {
