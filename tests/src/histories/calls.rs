@@ -90,7 +90,7 @@ fn rank(channel: &str, token: Id) -> u64 {
     let digits = channel.rsplit(':').next().and_then(|it| it.get(..7));
     let channel = digits.and_then(|it| u64::from_str_radix(it, 16).ok());
     let token = u64::try_from(token.0 >> 96).unwrap_or_default();
-    channel.unwrap_or_default() << 32 | token
+    (channel.unwrap_or_default() << 32) | token
 }
 
 fn micros(millis: &str) -> Option<u64> {
