@@ -9,7 +9,7 @@ use std::collections::HashMap;
 use std::fmt;
 
 use super::rules::Rules;
-use super::server::{Name, Position, Push, Reply, Request, Server, Token};
+use super::server::{Name, Owner, Position, Push, Reply, Request, Server, Token};
 use super::setting::{Company, Setting};
 
 /// What tells one acquisition from all others, in a run.
@@ -169,6 +169,8 @@ pub struct History {
     now: u64,
     /// How much earlier or later than its moment a step may be: the server's clock is read before a script runs.
     blur: u64,
+    /// A lease whose time is over within the blur, and when it was.
+    late: Option<(Token<u64>, u64)>,
     views: Vec<View>,
     steps: Vec<Step>,
     /// How many steps were accepted, and how many were about a lock that was not checked.
@@ -306,6 +308,7 @@ impl History {
             },
             now: 0,
             blur: 0,
+            late: None,
             views: vec![View::default(); locks],
             steps: Vec::new(),
             counts: Counts::default(),
@@ -393,12 +396,26 @@ impl History {
             return self.run(step.lock, requests, outcome, grants);
         }
         let (server, now) = (self.server.clone(), self.now);
+        let owner = server.locks[step.lock].owner;
+        let own = self
+            .late
+            .filter(|(token, _)| owner.is_some_and(|it| it.token == *token && it.left == 1));
+        let ends = own.map_or(owner.map_or(0, |it| now + it.left), |(_, ends)| ends);
         let mut refused = Ok(());
-        // As early as possible: a lease that has not ended may end later, and one that has does not come back.
-        let early = step.at.saturating_sub(self.blur);
-        for at in [early, step.at, step.at + self.blur] {
+        // A lease that has not ended may end later, and one that has does not come back.
+        for ended in [false, true] {
             (self.server, self.now) = (server.clone(), now);
-            self.pass(at);
+            self.pass(step.at);
+            let blurred = self.now.abs_diff(ends) <= self.blur;
+            match &mut self.server.locks[step.lock].owner {
+                it if ended && blurred => *it = None,
+                it @ None if blurred => {
+                    // It ends at its own time, however many steps there are until then.
+                    *it = owner.map(|it| Owner { left: 1, ..it });
+                    self.late = owner.map(|it| (it.token, ends));
+                }
+                _ => {}
+            }
             match self.run(step.lock, requests, outcome, grants) {
                 Ok(()) => return Ok(()),
                 Err(why) => refused = refused.and(Err(why)),

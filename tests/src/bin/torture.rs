@@ -250,13 +250,6 @@ fn print(profile: Profile, servers: Servers, outcome: &Outcome, time: Duration) 
     if servers.chain() {
         println!("{:<30} {chains}", "");
     }
-    if report.accepted > 0 {
-        let (accepted, outside) = (report.accepted, report.outside);
-        println!(
-            "{:<30} the model accepts {accepted} steps of the server, {outside} are outside",
-            ""
-        );
-    }
     let lacks = outcome.lacks(profile, servers, time);
     let complaints = [outcome.found(servers), lacks].concat();
     for complaint in &complaints {

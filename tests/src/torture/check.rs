@@ -12,7 +12,6 @@ use super::{
     lock_name,
     polls::overlaps,
 };
-use crate::HistoryVerdict;
 
 /// What a run has shown.
 #[derive(Debug, Default)]
@@ -41,10 +40,6 @@ pub struct Report {
     pub recovery: Duration,
     /// The longest time from a question to the first poll of the body.
     pub wait: Duration,
-    /// How many steps of the server the searched model has accepted.
-    pub accepted: usize,
-    /// How many were about locks that the model leaves out.
-    pub outside: usize,
     /// What must not be.
     pub violations: Vec<String>,
 }
@@ -220,12 +215,6 @@ impl Report {
                 _ => {}
             }
         }
-    }
-
-    /// The server does what the model does.
-    pub(super) fn check_model(&mut self, verdict: HistoryVerdict) {
-        (self.accepted, self.outside) = (verdict.accepted, verdict.outside);
-        self.violations.extend(verdict.refused);
     }
 
     /// Nobody gets in while no majority is up.

@@ -14,10 +14,7 @@ use super::{
     site::Site,
     store::Store,
 };
-use crate::{
-    ChainWatch, Chains, HistoryVerdict, HistoryWatch, RedisServer, TIME_LIMIT, Worker, connect,
-    eventually,
-};
+use crate::{ChainWatch, Chains, RedisServer, TIME_LIMIT, Worker, connect, eventually};
 
 /// How much longer than a key's recovery it may take on a busy machine until every process has been granted something.
 const SERVED_WITHIN: Duration = Duration::from_secs(4);
@@ -44,8 +41,6 @@ pub(super) struct Crew {
     /// When some processes had to be granted locks.
     pub(super) served: Vec<Served>,
     watch: ChainWatch,
-    /// What the server does, where one keeps all locks.
-    history: Option<HistoryWatch>,
     /// What the URL says of the locks.
     query: String,
     profile: Profile,
@@ -63,15 +58,8 @@ impl Crew {
         let servers = setting.servers;
         let (mut store, ways) = network::lay(setting, profile).await;
         let url = servers.url(&store.fleet().addresses());
-        let history = match store.site() {
-            Some(Site::One(server)) if servers == Servers::Redis => {
-                Some(HistoryWatch::start(server).await)
-            }
-            _ => None,
-        };
         let mut crew = Self {
             workers: Vec::new(),
-            history,
             watch: ChainWatch::start(nodes(&store)).await,
             url,
             store,
@@ -265,14 +253,6 @@ impl Crew {
             .collect();
         let entered = entered.iter().map(|(name, fence)| (name.as_str(), *fence));
         self.watch.chains(entered)
-    }
-
-    /// What the searched model says of the server.
-    pub(super) async fn model(&self) -> HistoryVerdict {
-        match (&self.history, self.store.site()) {
-            (Some(history), Some(Site::One(server))) => history.verdict(server).await,
-            _ => HistoryVerdict::default(),
-        }
     }
 
     async fn hire(&self, number: usize) -> Worker {

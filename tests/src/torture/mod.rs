@@ -158,7 +158,6 @@ async fn stop(crew: &mut Crew, healed: &[Duration]) -> (Report, Chains) {
     crew.check_ttls().await;
     crew.check_accounts().await;
     report.left_behind = crew.left_behind().await;
-    report.check_model(crew.model().await);
     (report, crew.chains(&events).await)
 }
 
