@@ -23,7 +23,7 @@ Exit codes:
     1  it failed, for a reason without a code of its own
     2  the arguments make no sense
    10  status, release: nobody holds the lock; log, last: no grant is remembered
-   20  doctor: a warning is the worst finding; graph: some holders do not answer
+   20  doctor: a warning is the worst finding; graph: some holders or servers do not answer
    21  doctor: an error is among the findings; graph: holders wait for each other
    69  the store cannot be asked
    73  run: the lock was lost before the command had ended

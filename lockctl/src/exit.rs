@@ -18,7 +18,7 @@ pub(crate) enum Exit {
     Usage,
     /// `status`, `release`: nobody holds the lock; `log`, `last`: no grant is remembered.
     Free,
-    /// `doctor`: a promise is weaker than it could be. `graph`: some holders do not answer.
+    /// `doctor`: a promise is weaker than it could be. `graph`: some holders or servers do not answer.
     Warnings,
     /// `doctor`: a promise does not hold. `graph`: holders wait for each other.
     Errors,

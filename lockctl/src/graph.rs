@@ -22,9 +22,13 @@ pub(crate) async fn graph(store: &StoreArgs, output: &Output) -> Done {
     } else {
         show(&graph)?;
     }
+    for server in &graph.unanswered {
+        let text = format!("{server}: the locks of this server are missing");
+        output.note(&record::Unanswered { unanswered: server }, &text);
+    }
     Ok(if !graph.cycles.is_empty() {
         Exit::Errors
-    } else if graph.unsure.is_empty() {
+    } else if graph.unsure.is_empty() && graph.unanswered.is_empty() {
         Exit::Success
     } else {
         Exit::Warnings

@@ -250,6 +250,12 @@ pub(crate) struct Occurrence<'a> {
     pub(crate) signal: Option<&'static str>,
 }
 
+/// A server of a cluster that did not answer, and why.
+#[derive(Debug, Serialize)]
+pub(crate) struct Unanswered<'a> {
+    pub(crate) unanswered: &'a str,
+}
+
 /// Why a command failed.
 #[derive(Debug, Serialize)]
 pub(crate) struct Failure<'a> {

@@ -42,6 +42,7 @@ mod protocol;
 mod proxy;
 mod python;
 mod register;
+mod scene;
 mod server;
 mod startup;
 mod steps;
@@ -69,6 +70,7 @@ pub use postgres::{
 pub use protocol::{member, token, token_of};
 pub use proxy::{Direction, Lost, Proxy, Verdict};
 pub use register::{Register, Section};
+pub use scene::Scene;
 pub use server::{
     Authority, ClusterBuilder, ClusterFleet, FakeSentinel, Identity, RedisServer,
     RedisServerBuilder, RedlockFleet, SentinelBuilder, SentinelFleet, SharedCluster,

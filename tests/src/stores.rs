@@ -37,22 +37,22 @@ macro_rules! on_every_store {
         }
         $crate::tests_of_store! {
             ($) on_zookeeper, starts: $crate::ZooKeeperHome::start(),
-            can: [read downgrade permits several_keys min_hold list force_release ask fencing fair max_waiters tickets graph],
+            can: [read downgrade permits take several_keys min_hold list force_release ask fencing fair max_waiters tickets graph],
             $($tests)*
         }
         $crate::tests_of_store! {
             ($) on_etcd, starts: $crate::EtcdServer::start("what runs on every store"),
-            can: [read downgrade permits several_keys min_hold list force_release ask history fencing fair max_waiters tickets graph],
+            can: [read downgrade permits take several_keys min_hold list force_release ask history fencing fair max_waiters tickets graph],
             $($tests)*
         }
         $crate::tests_of_store! {
             ($) on_postgres, starts: $crate::PostgresHome::start(),
-            can: [read downgrade permits several_keys min_hold list force_release ask history fencing fair max_waiters tickets graph],
+            can: [read downgrade permits take several_keys min_hold list force_release ask history fencing fair max_waiters tickets graph],
             $($tests)*
         }
         $crate::tests_of_store! {
             ($) on_pgbouncer, starts: $crate::PostgresHome::start_pooled(),
-            can: [read downgrade permits several_keys min_hold list force_release ask history fencing fair max_waiters tickets graph],
+            can: [read downgrade permits take several_keys min_hold list force_release ask history fencing fair max_waiters tickets graph],
             $($tests)*
         }
         $crate::tests_of_store! {

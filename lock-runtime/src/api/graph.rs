@@ -17,19 +17,24 @@ const AT_ONCE: usize = 64;
 const MOST_OTHERS: usize = 100;
 
 pub(crate) async fn graph(shared: &Shared) -> Result<Graph, LockError> {
-    let first = first_look(shared).await?;
+    let (first, unanswered) = first_look(shared).await?;
     let keys = first.keys();
-    if keys.is_empty() {
-        return Ok(Graph::default());
-    }
-    // Between the two looks, so that an edge of both is of a holder in this kind.
-    let kinds = kinds(&overview(shared).await?);
-    let locks = ask_about(shared, keys).await?;
-    Ok(Graph::in_both(&first, Look::at(&locks, &kinds)))
+    let (second, unanswered) = if keys.is_empty() {
+        (Look::default(), unanswered)
+    } else {
+        // Between the two looks, so that an edge of both is of a holder in this kind.
+        let overview = overview(shared).await?;
+        let locks = ask_about(shared, keys).await?;
+        (Look::at(&locks, &kinds(&overview)), overview.unanswered)
+    };
+    Ok(Graph {
+        unanswered,
+        ..Graph::in_both(&first, second)
+    })
 }
 
 /// Asks about the locks that are waited for, and about those that their waiters hold.
-async fn first_look(shared: &Shared) -> Result<Look, LockError> {
+async fn first_look(shared: &Shared) -> Result<(Look, Vec<Box<str>>), LockError> {
     let overview = overview(shared).await?;
     let mut held_under = BTreeMap::<_, Vec<_>>::new();
     for lock in &overview.locks {
@@ -58,7 +63,8 @@ async fn first_look(shared: &Shared) -> Result<Look, LockError> {
         next.retain(|it| !asked.contains(it));
         locks.extend(new);
     }
-    Ok(Look::at(&locks, &kinds(&overview)))
+    let look = Look::at(&locks, &kinds(&overview));
+    Ok((look, overview.unanswered))
 }
 
 async fn overview(shared: &Shared) -> Result<Overview, LockError> {

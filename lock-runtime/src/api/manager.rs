@@ -16,7 +16,7 @@ use crate::base::block_on::block_on;
 use crate::driver::{self, Mailbox, Op};
 use crate::telemetry::events;
 use crate::types::answer::Reply;
-use crate::types::error::LockError;
+use crate::types::error::{Cause, LockError};
 use crate::types::finding::{Finding, Severity};
 use crate::types::graph::Graph;
 use crate::types::health::{Health, LastError};
@@ -274,7 +274,11 @@ impl LockManager {
             return Err(self.shared.capabilities.lacks("overview"));
         }
         let pattern = Pattern::new(pattern);
-        self.query(|reply| Query::Overview(pattern, reply)).await
+        let overview = self.query(|reply| Query::Overview(pattern, reply)).await?;
+        match overview.unanswered.last() {
+            Some(said) => Err(self.shared.unavailable(Cause::from(Box::from(&**said)))),
+            None => Ok(overview),
+        }
     }
 
     /// Which chains of calls hold a lock and wait for another one, and which of them wait for each
@@ -284,7 +288,8 @@ impl LockManager {
     /// A chain of calls is known where the second lock is asked for in the body under the first one,
     /// with the same manager: see [`Waiter::holds`](crate::inspect::Waiter::holds). Waits of spawned tasks, and of code
     /// that keeps a guard without [`hold`](crate::LockGuard::hold), are missing. On PostgreSQL, so are
-    /// waiters that follow a holder of their own process.
+    /// waiters that follow a holder of their own process. Of a cluster, [the masters that do not
+    /// answer](Graph::unanswered) are named, as long as one answers.
     ///
     /// # Errors
     ///

@@ -11,7 +11,7 @@ use crate::api::config::LockConfig;
 use crate::backend::capabilities::Capabilities;
 use crate::driver::{Mailbox, Op};
 use crate::types::answer::Reply;
-use crate::types::error::LockError;
+use crate::types::error::{Cause, LockError};
 use crate::types::query::Query;
 use crate::types::terms::LeaseId;
 
@@ -48,8 +48,13 @@ impl Shared {
         let _ = self.mailbox.send(Op::Query(query(reply)));
         async {
             let answer = answered.await.map_err(|_| LockError::ShutDown)?;
-            answer.map_err(|cause| LockError::unavailable_at(&self.mailbox.server, cause))
+            answer.map_err(|cause| self.unavailable(cause))
         }
+    }
+
+    /// The error of a server that did not answer.
+    pub(crate) fn unavailable(&self, cause: Cause) -> LockError {
+        LockError::unavailable_at(&self.mailbox.server, cause)
     }
 
     pub(crate) fn flush(&self) {

@@ -26,6 +26,7 @@ pub(crate) mod queue_order;
 pub(crate) mod redis;
 pub(crate) mod scheme;
 pub(crate) mod setup;
+pub(crate) mod share;
 pub(crate) mod target;
 #[cfg(feature = "testing")]
 pub(crate) mod testing;

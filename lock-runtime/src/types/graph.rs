@@ -50,6 +50,8 @@ pub struct Graph {
     /// Chains of calls whose processes do not answer, so that it is not known whether they still
     /// hold the lock. They are in no cycle.
     pub unsure: Vec<Edge>,
+    /// The servers of a cluster that did not answer, each with the reason: their locks are missing.
+    pub unanswered: Vec<Box<str>>,
 }
 
 /// What one look at the locks has found.
@@ -124,6 +126,7 @@ impl Graph {
             cycles: cycles(&edges),
             edges,
             unsure: kept(&first.unsure, second.unsure),
+            unanswered: Vec::new(),
         }
     }
 

@@ -25,6 +25,9 @@ pub struct Overview {
     taken: Instant,
     #[cfg_attr(feature = "serde", serde(skip))]
     count: Option<Count>,
+    /// Why servers of a cluster did not answer, whose locks are missing.
+    #[cfg_attr(feature = "serde", serde(skip))]
+    pub(crate) unanswered: Vec<Box<str>>,
 }
 
 /// The basic facts about one lock.
@@ -114,6 +117,7 @@ impl Overview {
             locks,
             taken: Instant::now(),
             count,
+            unanswered: Vec::new(),
         }
     }
 

@@ -153,6 +153,17 @@ impl ClusterFleet {
         self.owner(self.slot_of(key).await).await
     }
 
+    /// A key whose slot that node serves.
+    pub async fn key_at(&self, node: usize) -> String {
+        for number in 0.. {
+            let key = format!("key-{number}");
+            if self.master_of(&key).await == node {
+                return key;
+            }
+        }
+        unreachable!("every node has slots");
+    }
+
     /// A replica of that master, one that lives if there is one.
     pub async fn replica_of(&self, master: usize) -> usize {
         let members = self.members().await;

@@ -7,7 +7,7 @@ use tests::{
     Authority, ClusterFleet, LONG, TIME_LIMIT, connect, granted, queue, release, take, within,
 };
 
-use crate::{TTL, key_of, renewed};
+use crate::{TTL, renewed};
 
 #[tokio::test]
 async fn nodes_that_encrypt_are_found_and_followed() {
@@ -20,7 +20,7 @@ async fn nodes_that_encrypt_are_found_and_followed() {
         .tls(trusted);
     let locks = connect(config).await;
     for node in 0..3 {
-        let key = key_of(&fleet, node).await;
+        let key = fleet.key_at(node).await;
         let guard = take(&locks, &key, LONG).await;
         assert!(fleet.nodes()[node].owner(&key).await.is_some());
         release(guard).await;

@@ -61,7 +61,7 @@ async fn locks_of_other_masters_do_not_notice_that_one_dies() {
     let mut fleet = ClusterFleet::start().await;
     let locks = connect(fleet.url()).await;
     let first = fleet.master_of("key").await;
-    let other = crate::key_of(&fleet, (first + 1) % 3).await;
+    let other = fleet.key_at((first + 1) % 3).await;
     let holder = take(&locks, &other, TTL).await;
     fleet.node_mut(first).kill().await;
     renewed(&holder).await;

@@ -7,8 +7,6 @@ use std::time::Duration;
 use lock_runtime::{LockError, LockManager};
 use tests::{ClusterFleet, TIME_LIMIT, connect, eventually, take_turn, within};
 
-use crate::key_of;
-
 /// How many requests are made at once.
 const REQUESTS: usize = 50;
 
@@ -39,7 +37,7 @@ async fn a_process_is_ready_while_some_masters_serve() {
     assert!(whole.connected && whole.grants, "{whole:?}");
     assert_eq!((whole.reachable, whole.servers), (3, 3));
 
-    let (gone, stays) = (key_of(&fleet, 0).await, key_of(&fleet, 1).await);
+    let (gone, stays) = (fleet.key_at(0).await, fleet.key_at(1).await);
     take_turn(&locks, &gone).await;
     let mut requests = tokio::task::JoinSet::new();
     fleet.node_mut(0).kill().await;
@@ -68,7 +66,7 @@ async fn a_process_is_ready_while_some_masters_serve() {
 async fn a_process_that_starts_while_a_master_is_gone_serves_the_others() {
     let fleet = ClusterFleet::builder().option("cluster-require-full-coverage", "no");
     let mut fleet = fleet.start().await;
-    let (gone, stays) = (key_of(&fleet, 0).await, key_of(&fleet, 1).await);
+    let (gone, stays) = (fleet.key_at(0).await, fleet.key_at(1).await);
     let url = format!("{}?unavailable_wait=200ms&connect_timeout=1s", fleet.url());
     fleet.node_mut(0).kill().await;
     let starts = async {

@@ -27,14 +27,3 @@ async fn renewed(guard: &LockGuard) {
     eventually(TIME_LIMIT, async || end() > before + TTL / 10).await;
     assert!(guard.is_held());
 }
-
-/// The name of a lock that the node with that number serves.
-async fn key_of(fleet: &ClusterFleet, node: usize) -> String {
-    for number in 0.. {
-        let key = format!("key-{number}");
-        if fleet.master_of(&key).await == node {
-            return key;
-        }
-    }
-    unreachable!("every node has slots");
-}

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use tests::{ClusterFleet, LONG, TIME_LIMIT, connect, granted, queue, release, take, within};
 
-use crate::{TTL, key_of, renewed};
+use crate::{TTL, renewed};
 
 #[tokio::test]
 async fn a_node_that_joins_takes_over_locks_and_one_that_leaves_gives_them_back() {
@@ -51,7 +51,7 @@ async fn several_keys_are_taken_on_different_nodes_and_each_has_its_own_fence() 
     let locks = connect(fleet.url()).await;
     let mut keys = Vec::new();
     for node in 0..3 {
-        keys.push(key_of(&fleet, node).await);
+        keys.push(fleet.key_at(node).await);
     }
     let mut fences = Vec::new();
     for _ in 0..2 {
@@ -79,7 +79,7 @@ async fn locks_of_all_nodes_are_listed_shown_and_revoked() {
     let (ours, theirs) = (connect(fleet.url()).await, connect(fleet.url()).await);
     let mut guards = Vec::new();
     for node in 0..3 {
-        let key = key_of(&fleet, node).await;
+        let key = fleet.key_at(node).await;
         guards.push((take(&ours, &key, LONG).await, key));
     }
     let mut names: Vec<_> = guards.iter().map(|(_, key)| key.clone()).collect();

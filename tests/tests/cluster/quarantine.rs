@@ -10,7 +10,7 @@ use tests::{
     within,
 };
 
-use crate::{key_of, renewed};
+use crate::renewed;
 
 /// The longest lease in these tests.
 const LONGEST: Duration = Duration::from_secs(2);
@@ -23,7 +23,7 @@ async fn old_fleet() -> (ClusterFleet, LockManager) {
         .await;
     let locks = connect(config(&fleet)).await;
     for node in 0..3 {
-        release(take_when_granted(&locks, &key_of(&fleet, node).await).await).await;
+        release(take_when_granted(&locks, &fleet.key_at(node).await).await).await;
     }
     (fleet, locks)
 }
@@ -64,7 +64,7 @@ async fn refused(locks: &LockManager, key: &str) {
 async fn a_node_that_takes_over_grants_nothing_until_all_leases_have_ended() {
     let (mut fleet, locks) = old_fleet().await;
     let first = fleet.master_of("key").await;
-    let other = key_of(&fleet, (first + 1) % 3).await;
+    let other = fleet.key_at((first + 1) % 3).await;
     let guard = take(&locks, "key", LONGEST).await;
     fleet.node_mut(first).kill().await;
     let start = Instant::now();
@@ -144,7 +144,7 @@ async fn a_slot_that_leaves_a_node_in_quarantine_stays_closed() {
     let (fleet, locks) = old_fleet().await;
     let first = fleet.master_of("key").await;
     let target = (first + 1) % 3;
-    let other = key_of(&fleet, target).await;
+    let other = fleet.key_at(target).await;
     let second = fleet.hand_over(first).await;
     eventually(TIME_LIMIT, async || fleet.master_of("key").await == second).await;
     refused(&locks, "key").await;
@@ -181,7 +181,7 @@ async fn a_node_is_connected_to_while_the_slot_of_its_note_moves() {
     let (slot, to) = (16_383, 0);
     let from = fleet.begin_move(slot, to).await;
     assert!(fleet.move_keys(slot, from, to).await > 0);
-    let key = key_of(&fleet, from).await;
+    let key = fleet.key_at(from).await;
     let next = connect(config(&fleet)).await;
     release(take(&next, &key, LONGEST).await).await;
     fleet.end_move(slot, from, to).await;

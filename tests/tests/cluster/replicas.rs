@@ -7,7 +7,7 @@ use std::time::Duration;
 use lock_runtime::{LockConfig, LockError};
 use tests::{ClusterFleet, LONG, TIME_LIMIT, connect, granted, queue, release, take, within};
 
-use crate::{TTL, key_of, renewed};
+use crate::{TTL, renewed};
 
 fn config(fleet: &ClusterFleet) -> LockConfig {
     let config = LockConfig::new(fleet.url()).expect("a URL").replicas(1);
@@ -47,12 +47,12 @@ async fn a_node_without_its_replica_grants_and_hands_over_nothing() {
     let held = within(TIME_LIMIT, tried).await;
     assert!(held.is_err() && !waiter.is_finished(), "{held:?}");
     // Nobody has it or waits for it.
-    let free = key_of(&fleet, node).await;
+    let free = fleet.key_at(node).await;
     let tried = locks.lock(&free).ttl(LONG).wait(second).acquire();
     let held = within(TIME_LIMIT, tried).await;
     assert!(held.is_err(), "{held:?}");
 
-    let elsewhere = key_of(&fleet, (node + 1) % 3).await;
+    let elsewhere = fleet.key_at((node + 1) % 3).await;
     let guard = take(&locks, &elsewhere, LONG).await;
     release(guard).await;
 

@@ -3,6 +3,7 @@
 //! Section: guarantees.md#from-writer-to-reader
 #![allow(clippy::unwrap_used, reason = "a panic fails the test")]
 
+mod in_a_cluster;
 mod on_etcd_under_faults;
 mod on_postgres_under_faults;
 mod on_redis_under_faults;

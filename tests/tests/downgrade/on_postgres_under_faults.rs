@@ -3,19 +3,20 @@
 //! Section: guarantees.md#from-writer-to-reader
 
 use tests::{
-    LONG, PostgresServer, SCHEMA, TIME_LIMIT, poll_once, queued, release, settled, take, within,
+    LONG, PostgresServer, SCHEMA, Scene, TIME_LIMIT, poll_once, queued, release, settled, take,
+    within,
 };
 
 use super::read;
-use super::under_faults::{Scene, tests_under_faults};
+use super::under_faults;
 
 async fn scene() -> Option<Scene<PostgresServer>> {
     let server = PostgresServer::start("tests/downgrade").await?;
     let addr = server.addr();
-    Some(Scene::new(server, addr, PostgresServer::url_at).await)
+    Some(under_faults::scene(server, addr, PostgresServer::url_at).await)
 }
 
-tests_under_faults! {
+tests::tests_under_faults! {
     scene(),
     a_downgrade_is_asked_for_until_it_is_answered,
     a_downgrade_without_an_answer_ends_with_the_lease,

@@ -2,17 +2,17 @@
 //!
 //! Section: guarantees.md#from-writer-to-reader
 
-use tests::RedisServer;
+use tests::{RedisServer, Scene};
 
-use super::under_faults::{Scene, tests_under_faults};
+use super::under_faults;
 
 async fn scene() -> Option<Scene<RedisServer>> {
     let server = RedisServer::start().await;
     let addr = server.addr();
-    Some(Scene::new(server, addr, |_, addr| format!("redis://{addr}")).await)
+    Some(under_faults::scene(server, addr, |_, addr| format!("redis://{addr}")).await)
 }
 
-tests_under_faults! {
+tests::tests_under_faults! {
     scene(),
     a_downgrade_is_asked_for_until_it_is_answered,
     a_downgrade_without_an_answer_ends_with_the_lease,

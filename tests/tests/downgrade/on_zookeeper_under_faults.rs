@@ -2,18 +2,18 @@
 //!
 //! Section: guarantees.md#from-writer-to-reader
 
-use tests::ZooKeeperServer;
+use tests::{Scene, ZooKeeperServer};
 
-use super::under_faults::{Scene, tests_under_faults};
+use super::under_faults;
 
 async fn scene() -> Option<Scene<ZooKeeperServer>> {
     let server = ZooKeeperServer::start("tests/downgrade").await?;
     let addr = server.addr();
     let url = |_: &_, addr| format!("zookeeper://{addr}/downgrade");
-    Some(Scene::new(server, addr, url).await)
+    Some(under_faults::scene(server, addr, url).await)
 }
 
-tests_under_faults! {
+tests::tests_under_faults! {
     scene(),
     a_downgrade_is_asked_for_until_it_is_answered,
     a_downgrade_without_an_answer_ends_with_the_lease,

@@ -3,56 +3,22 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use lock_runtime::{LockConfig, LockError, LockManager};
-use tests::{LONG, Lost, Proxy, TIME_LIMIT, connect, poll_once, queued, release, take, within};
+use lock_runtime::LockError;
+use tests::{LONG, Lost, Scene, TIME_LIMIT, queued, release, take, within};
 
 use super::{downgrade, read, waits, write};
 
-/// A server that is reached through a proxy, and directly.
-pub(super) struct Scene<S> {
-    /// Keeps the server up.
-    pub(super) server: S,
-    proxy: Proxy,
-    /// Behind the proxy.
-    ours: LockManager,
-    pub(super) others: LockManager,
+/// `url` names the server by an address.
+pub(super) async fn scene<S>(
+    server: S,
+    addr: SocketAddr,
+    url: impl Fn(&S, SocketAddr) -> String,
+) -> Scene<S> {
+    let scene = Scene::new(server, addr, url).await;
+    // The server has to know what is called, so that an answer is not that it does not.
+    release(downgrade(take(&scene.ours, "key", LONG).await).await).await;
+    scene
 }
-
-impl<S> Scene<S> {
-    /// `url` names the server by an address.
-    pub(super) async fn new(
-        server: S,
-        addr: SocketAddr,
-        url: impl Fn(&S, SocketAddr) -> String,
-    ) -> Self {
-        let proxy = Proxy::start(addr);
-        let config = LockConfig::new(url(&server, proxy.addr())).expect("a URL");
-        let ours = connect(config.connect_timeout(TIME_LIMIT)).await;
-        // The server has to know what is called, so that an answer is not that it does not.
-        release(downgrade(take(&ours, "key", LONG).await).await).await;
-        Self {
-            ours,
-            others: connect(url(&server, addr)).await,
-            server,
-            proxy,
-        }
-    }
-}
-
-/// Makes the tests of a store, each on a scene of its own that this expression makes, if the store can be had.
-macro_rules! tests_under_faults {
-    ($scene:expr, $($test:ident),* $(,)?) => {$(
-        #[tokio::test]
-        async fn $test() {
-            for lost in [tests::Lost::Request, tests::Lost::Reply] {
-                if let Some(scene) = $scene.await {
-                    crate::under_faults::$test(&scene, lost).await;
-                }
-            }
-        }
-    )*};
-}
-pub(super) use tests_under_faults;
 
 pub(super) async fn a_downgrade_is_asked_for_until_it_is_answered<S>(scene: &Scene<S>, lost: Lost) {
     let writer = take(&scene.ours, "key", LONG).await;
@@ -80,12 +46,7 @@ pub(super) async fn a_downgrade_without_an_answer_ends_with_the_lease<S>(
     let ttl = Duration::from_secs(3);
     let writer = take(&scene.ours, "key", ttl).await;
     let mut downgrading = Box::pin(writer.downgrade());
-    scene.proxy.way(lost).hold();
-    assert!(poll_once(&mut downgrading).await.is_pending());
-    within(TIME_LIMIT, scene.proxy.way(lost).held()).await;
-    scene.proxy.requests().hold();
-    scene.proxy.cut().await;
-    scene.proxy.replies().pass();
+    scene.lose_for_good(lost, &mut downgrading).await;
     let failed = within(TIME_LIMIT, downgrading).await;
     let failed = failed.expect_err("nobody answers");
     assert!(matches!(failed, LockError::Lost { .. }), "{failed}");

@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used, reason = "a panic fails the test")]
 
 mod chains;
+mod in_a_cluster;
 mod two_processes;
 
 use std::sync::Arc;

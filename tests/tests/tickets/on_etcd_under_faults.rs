@@ -2,18 +2,18 @@
 //!
 //! Section: guarantees.md#tickets
 
-use tests::{EtcdServer, release};
+use tests::{EtcdServer, Scene, release};
 
-use super::under_faults::{Scene, tests_under_faults};
+use super::under_faults;
 use super::{adopt, is_refused};
 
 async fn scene() -> Option<Scene<EtcdServer>> {
     let server = EtcdServer::start("tests/tickets").await?;
     let addr = server.addr();
-    Some(Scene::new(server, addr, |_, addr| format!("etcd://{addr}")).await)
+    Some(under_faults::scene(server, addr, |_, addr| format!("etcd://{addr}")).await)
 }
 
-tests_under_faults! {
+tests::tests_under_faults! {
     scene(),
     a_ticket_is_asked_for_again_and_is_written_once,
     an_adopter_whose_answer_is_lost_finds_that_it_was_it,
@@ -26,7 +26,7 @@ tests_under_faults! {
 #[tokio::test]
 async fn a_ticket_survives_the_leases_of_managers() {
     let Some(scene) = scene().await else { return };
-    let ticket = scene.ticket().await;
+    let ticket = under_faults::ticket(&scene).await;
     scene.server.revoke_leases("lock//lease-").await;
     let guard = adopt(&scene.ours, &ticket).await.expect("it is valid");
     is_refused(&scene.others, &ticket).await;

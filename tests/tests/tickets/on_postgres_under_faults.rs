@@ -2,17 +2,19 @@
 //!
 //! Section: guarantees.md#tickets
 
-use tests::{LONG, PostgresServer, SCHEMA, TIME_LIMIT, poll_once, release, settled, take, within};
+use tests::{
+    LONG, PostgresServer, SCHEMA, Scene, TIME_LIMIT, poll_once, release, settled, take, within,
+};
 
-use super::under_faults::{Scene, tests_under_faults};
+use super::under_faults;
 
 async fn scene() -> Option<Scene<PostgresServer>> {
     let server = PostgresServer::start("tests/tickets").await?;
     let addr = server.addr();
-    Some(Scene::new(server, addr, PostgresServer::url_at).await)
+    Some(under_faults::scene(server, addr, PostgresServer::url_at).await)
 }
 
-tests_under_faults! {
+tests::tests_under_faults! {
     scene(),
     a_ticket_is_asked_for_again_and_is_written_once,
     an_adopter_whose_answer_is_lost_finds_that_it_was_it,

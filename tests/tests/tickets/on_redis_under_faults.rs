@@ -2,17 +2,17 @@
 //!
 //! Section: guarantees.md#tickets
 
-use tests::RedisServer;
+use tests::{RedisServer, Scene};
 
-use super::under_faults::{Scene, tests_under_faults};
+use super::under_faults;
 
 async fn scene() -> Option<Scene<RedisServer>> {
     let server = RedisServer::start().await;
     let addr = server.addr();
-    Some(Scene::new(server, addr, |_, addr| format!("redis://{addr}")).await)
+    Some(under_faults::scene(server, addr, |_, addr| format!("redis://{addr}")).await)
 }
 
-tests_under_faults! {
+tests::tests_under_faults! {
     scene(),
     a_ticket_is_asked_for_again_and_is_written_once,
     an_adopter_whose_answer_is_lost_finds_that_it_was_it,

@@ -4,85 +4,36 @@ use std::net::SocketAddr;
 use std::task::Poll;
 use std::time::Duration;
 
-use lock_runtime::{LockConfig, LockError, LockManager, Ticket};
-use tests::{LONG, Lost, Proxy, TIME_LIMIT, connect, poll_once, release, take, within};
+use lock_runtime::{LockError, Ticket};
+use tests::{LONG, Lost, Scene, TIME_LIMIT, poll_once, release, take, within};
 
 use super::{adopt, is_refused};
 
-/// A server that is reached through a proxy, and directly.
-pub(super) struct Scene<S> {
-    /// Keeps the server up.
-    pub(super) server: S,
-    pub(super) proxy: Proxy,
-    /// Behind the proxy.
-    pub(super) ours: LockManager,
-    pub(super) others: LockManager,
+/// `url` names the server by an address.
+pub(super) async fn scene<S>(
+    server: S,
+    addr: SocketAddr,
+    url: impl Fn(&S, SocketAddr) -> String,
+) -> Scene<S> {
+    let scene = Scene::new(server, addr, url).await;
+    // The server has to know what is called, so that an answer is not that it does not.
+    let ticket = take(&scene.ours, "key", LONG).await.into_ticket(LONG).await;
+    let ticket = ticket.expect("it is held");
+    release(adopt(&scene.ours, &ticket).await.expect("it is valid")).await;
+    scene
 }
 
-impl<S> Scene<S> {
-    /// `url` names the server by an address.
-    pub(super) async fn new(
-        server: S,
-        addr: SocketAddr,
-        url: impl Fn(&S, SocketAddr) -> String,
-    ) -> Self {
-        let proxy = Proxy::start(addr);
-        let config = LockConfig::new(url(&server, proxy.addr())).expect("a URL");
-        let ours = connect(
-            config
-                .connect_timeout(TIME_LIMIT)
-                .unavailable_wait(TIME_LIMIT),
-        )
-        .await;
-        // The server has to know what is called, so that an answer is not that it does not.
-        let ticket = take(&ours, "key", LONG).await.into_ticket(LONG).await;
-        let ticket = ticket.expect("it is held");
-        release(adopt(&ours, &ticket).await.expect("it is valid")).await;
-        Self {
-            ours,
-            others: connect(url(&server, addr)).await,
-            server,
-            proxy,
-        }
-    }
-
-    /// A ticket that others have issued.
-    pub(super) async fn ticket(&self) -> Ticket {
-        let guard = take(&self.others, "key", LONG).await;
-        guard.into_ticket(LONG).await.expect("it is held")
-    }
-
-    /// Whether the lock is that of a ticket, if it is not free.
-    async fn is_issued(&self) -> Option<bool> {
-        let status = self.others.status("key").await.expect("an answer");
-        status.holders.first().map(|it| it.ticket)
-    }
-
-    /// Loses what asks the server, or its answer; what is sent again is held back.
-    async fn lose_for_good(&self, lost: Lost, asks: &mut (impl Future + Unpin)) {
-        self.proxy.way(lost).hold();
-        assert!(poll_once(asks).await.is_pending());
-        within(TIME_LIMIT, self.proxy.way(lost).held()).await;
-        self.proxy.requests().hold();
-        self.proxy.cut().await;
-        self.proxy.replies().pass();
-    }
+/// A ticket that others have issued.
+pub(super) async fn ticket<S>(scene: &Scene<S>) -> Ticket {
+    let guard = take(&scene.others, "key", LONG).await;
+    guard.into_ticket(LONG).await.expect("it is held")
 }
 
-/// Makes the tests of a store, each on a scene of its own that this expression makes, if the store can be had.
-macro_rules! tests_under_faults {
-    ($scene:expr, $($test:ident),* $(,)?) => {$(
-        #[tokio::test]
-        async fn $test() {
-            for lost in [tests::Lost::Request, tests::Lost::Reply] {
-                if let Some(scene) = $scene.await {
-                    crate::under_faults::$test(&scene, lost).await;
-                }
-            }
-        }
-    )*};
+/// Whether the lock is that of a ticket, if it is not free.
+async fn is_issued<S>(scene: &Scene<S>) -> Option<bool> {
+    let status = scene.others.status("key").await.expect("an answer");
+    status.holders.first().map(|it| it.ticket)
 }
-pub(super) use tests_under_faults;
 
 pub(super) async fn a_ticket_is_asked_for_again_and_is_written_once<S>(
     scene: &Scene<S>,
@@ -92,7 +43,7 @@ pub(super) async fn a_ticket_is_asked_for_again_and_is_written_once<S>(
     let mut issuing = Box::pin(guard.into_ticket(LONG));
     scene.proxy.lose(lost, &mut issuing).await;
     let ticket = within(TIME_LIMIT, issuing).await.expect("an answer");
-    assert_eq!(scene.is_issued().await, Some(true), "{lost:?}");
+    assert_eq!(is_issued(scene).await, Some(true), "{lost:?}");
     release(adopt(&scene.others, &ticket).await.expect("it is valid")).await;
 }
 
@@ -100,11 +51,11 @@ pub(super) async fn an_adopter_whose_answer_is_lost_finds_that_it_was_it<S>(
     scene: &Scene<S>,
     lost: Lost,
 ) {
-    let ticket = scene.ticket().await;
+    let ticket = ticket(scene).await;
     let mut adopting = scene.ours.adopt(&ticket).ttl(LONG).acquire();
     scene.proxy.lose(lost, &mut adopting).await;
     let guard = within(TIME_LIMIT, adopting).await.expect("it has adopted");
-    assert_eq!(scene.is_issued().await, Some(false), "{lost:?}");
+    assert_eq!(is_issued(scene).await, Some(false), "{lost:?}");
     is_refused(&scene.others, &ticket).await;
     assert!(guard.is_held());
     release(guard).await;
@@ -114,7 +65,7 @@ pub(super) async fn an_adopter_that_goes_away_leaves_the_lock_or_the_ticket<S>(
     scene: &Scene<S>,
     lost: Lost,
 ) {
-    let ticket = scene.ticket().await;
+    let ticket = ticket(scene).await;
     let mut adopting = scene.ours.adopt(&ticket).ttl(LONG).acquire();
     scene.proxy.lose(lost, &mut adopting).await;
     drop(adopting);

@@ -50,7 +50,7 @@ fn transaction(answer: TxnResponse) {
         for limited in [false, true] {
             let mut ranges = answer.clone().ranges();
             if let Some(ahead) = Ahead::read(&keys, kind, &mut ranges, limited) {
-                let _ = (ahead.is_one(), ahead.position(kind, limited));
+                let _ = (ahead.is_one(), ahead.position(kind.into()));
             }
         }
     }

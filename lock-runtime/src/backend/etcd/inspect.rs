@@ -250,7 +250,7 @@ fn mismatch() -> Cause {
 /// The kind in which these holders, described by these entries, hold a lock.
 fn held_as(holders: &[Holder], entries: &[Entry]) -> Option<Kind> {
     let working = holders.iter().position(|it| !it.cooling_down);
-    working.map(|at| entries[at].kind)
+    working.map(|at| entries[at].share.kind)
 }
 
 fn summary(key: LockKey, queue: &[Entry]) -> Summary {

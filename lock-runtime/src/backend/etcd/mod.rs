@@ -49,8 +49,6 @@ impl Target for Address {
     fn capabilities(&self) -> Capabilities {
         Capabilities {
             answers: false,
-            // Positions are counted in entries.
-            take: false,
             ..Capabilities::all("etcd")
         }
     }

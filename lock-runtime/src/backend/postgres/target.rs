@@ -24,7 +24,6 @@ impl Target for Address {
     fn capabilities(&self) -> Capabilities {
         Capabilities {
             answers: false,
-            take: false,
             ..Capabilities::all("PostgreSQL")
         }
     }

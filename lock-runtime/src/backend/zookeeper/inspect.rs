@@ -38,7 +38,7 @@ pub(super) struct Inspector {
 fn held_as(queue: &[Entry]) -> Option<Kind> {
     let mut holding = queue[..holders(queue)].iter();
     let working = holding.find(|it| it.keeper != Keeper::Cooldown);
-    working.map(|it| it.kind)
+    working.map(|it| it.share.kind)
 }
 
 /// A node of a queue, and what it says.
@@ -282,11 +282,12 @@ impl Seen {
 
     fn waiter(&self, time: i64) -> Waiter {
         let who = entry::holder(&self.data);
-        Waiter::new(who, self.entry.kind, Some(self.age(time)))
+        Waiter::new(who, self.entry.share.kind, Some(self.age(time)))
     }
 
     fn holder(&self, time: i64) -> Holder {
         let mut holder = entry::holder(&self.data);
+        holder.permits = self.entry.share.take;
         if self.entry.is_timed() {
             holder.remaining = Some(self.left(time));
         } else {

@@ -54,8 +54,6 @@ impl Target for Address {
             // Nothing here makes entries.
             history: false,
             answers: false,
-            // Positions are counted in entries.
-            take: false,
             ..Capabilities::all("ZooKeeper")
         }
     }

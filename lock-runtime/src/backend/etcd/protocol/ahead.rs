@@ -5,6 +5,7 @@ use super::entry::{self, Entry};
 use super::keys::{Keys, Span};
 use super::messages::{RangeRequest, RangeResponse};
 use crate::backend::queue_order::{self, Position};
+use crate::backend::share::Share;
 use crate::types::crowd::Crowd;
 use crate::types::holder::Holder;
 use crate::types::key::LockKey;
@@ -49,14 +50,14 @@ pub(crate) fn reads(
     match mine {
         Kind::Exclusive => reads.push(last(queue)),
         Kind::Read => {
-            let alike = keys.of_kind(lock, mine);
+            let readers = keys.readers(lock);
             let Span { key, end } = queue;
             reads.push(last(Span {
                 key,
-                end: alike.key,
+                end: readers.key,
             }));
             reads.push(last(Span {
-                key: alike.end,
+                key: readers.end,
                 end,
             }));
         }
@@ -110,23 +111,23 @@ impl Ahead {
         let decide = match mine {
             Kind::Exclusive => {
                 let last = last().map(|entry| entry.key);
-                let count = usize::from(last.is_some());
+                let taken = usize::from(last.is_some());
                 queue_order::Ahead {
-                    count,
+                    taken,
                     last,
                     last_other: None,
                 }
             }
             Kind::Read => {
                 // A writer that goes on as a reader is the first of all.
-                let reads = front.first().filter(|it| it.kind == mine);
+                let reads = front.first().filter(|it| it.share.kind == mine);
                 let is_other = |it: &Entry| reads.is_none_or(|reads| reads.key != it.key);
                 let others = [last(), last()].into_iter().flatten().filter(is_other);
                 let last = others.max_by_key(|entry| entry.created);
                 let last = last.map(|entry| entry.key);
-                let count = usize::from(last.is_some());
+                let taken = usize::from(last.is_some());
                 queue_order::Ahead {
-                    count,
+                    taken,
                     last: last.clone(),
                     last_other: last,
                 }
@@ -134,10 +135,10 @@ impl Ahead {
             Kind::Permits(_) => {
                 let last = last().map(|entry| entry.key);
                 let all = queue();
-                let other = all.iter().any(|entry| entry.kind != mine);
+                let other = all.iter().any(|entry| entry.share.kind != mine);
                 let last_other = last.clone().filter(|_| other);
                 queue_order::Ahead {
-                    count: all.len(),
+                    taken: all.iter().map(|entry| entry.share.permits()).sum(),
                     last,
                     last_other,
                 }
@@ -151,8 +152,8 @@ impl Ahead {
         self.front.read == 1 && self.front.entries.len() == 1
     }
 
-    /// The position of an entry of kind `mine` behind them.
-    pub(crate) fn position(self, mine: Kind) -> Position<Vec<u8>> {
+    /// The position of an entry with the share `mine` behind them.
+    pub(crate) fn position(self, mine: Share) -> Position<Vec<u8>> {
         Position::after(mine, self.decide)
     }
 }

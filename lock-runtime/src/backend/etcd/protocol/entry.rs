@@ -8,6 +8,8 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use super::keys::Keys;
 use super::messages::KeyValue;
 use crate::backend::name;
+use crate::backend::queue_order;
+use crate::backend::share::Share;
 use crate::backend::token::Token;
 use crate::types::fence::FencingToken;
 use crate::types::holder::{Holder, Waiter};
@@ -19,7 +21,7 @@ use crate::types::ticket_id::TicketId;
 #[derive(Clone, Debug)]
 pub(crate) struct Entry {
     pub(crate) lock: LockKey,
-    pub(crate) kind: Kind,
+    pub(crate) share: Share,
     /// Its lease and its slot, as its key names them.
     place: String,
     /// Its position. Its fence is larger if it has waited.
@@ -98,11 +100,11 @@ pub(crate) fn queue(keys: &Keys, kvs: Vec<KeyValue>) -> Vec<Entry> {
 }
 
 fn read(keys: &Keys, kv: KeyValue) -> Option<Entry> {
-    let (lock, kind, place) = keys.read(&kv.key)?;
+    let (lock, share, place) = keys.read(&kv.key)?;
     let reads = is_downgraded(&kv.value);
     Some(Entry {
         lock,
-        kind: if reads { Kind::Read } else { kind },
+        share: if reads { Kind::Read.into() } else { share },
         place: place.to_owned(),
         created: kv.create_revision,
         modified: kv.mod_revision,
@@ -111,13 +113,9 @@ fn read(keys: &Keys, kv: KeyValue) -> Option<Entry> {
     })
 }
 
-/// How many of a queue hold the lock: the front of one kind, as far as it admits.
+/// How many of a queue hold the lock.
 pub(crate) fn holders(queue: &[Entry]) -> usize {
-    let Some(first) = queue.first() else { return 0 };
-    let same = queue.iter().take_while(|it| it.kind == first.kind);
-    same.enumerate()
-        .take_while(|(at, it)| it.kind.admits(*at))
-        .count()
+    queue_order::holders(queue.iter().map(|it| it.share))
 }
 
 impl Entry {
@@ -127,6 +125,7 @@ impl Entry {
             return Holder::unknown(&*self.place, None);
         };
         let mut holder = name::holder(name, Some(lasts));
+        holder.permits = self.share.take;
         if holder.cooling_down || holder.ticket {
             holder.remaining = Some(lasts.saturating_sub(self.age()));
         } else {
@@ -139,7 +138,7 @@ impl Entry {
 
     /// The same of one who waits.
     pub(crate) fn waiter(&self) -> Waiter {
-        Waiter::new(self.holder(), self.kind, Some(self.age()))
+        Waiter::new(self.holder(), self.share.kind, Some(self.age()))
     }
 
     /// Its value once somebody would like to have the lock.
@@ -193,10 +192,10 @@ mod tests {
         Token::new().expect("random numbers")
     }
 
-    fn entry(keys: &Keys, kind: Kind, created: i64) -> KeyValue {
+    fn entry(keys: &Keys, share: impl Into<Share>, created: i64) -> KeyValue {
         let token = token();
         KeyValue {
-            key: keys.entry(&LockKey::of("k"), kind, created, 0),
+            key: keys.entry(&LockKey::of("k"), share.into(), created, 0),
             create_revision: created,
             mod_revision: created,
             value: value(
@@ -209,16 +208,22 @@ mod tests {
     #[test]
     fn a_queue_is_in_the_order_of_creation_and_its_front_holds_the_lock() {
         let keys = Keys::new("lock");
-        let permits = Kind::Permits(2);
-        for (kinds, held) in [
+        let take = |take, most| Share {
+            kind: Kind::Permits(most),
+            take,
+        };
+        let [writer, reader] = [Kind::Exclusive, Kind::Read].map(Share::from);
+        for (shares, held) in [
             (&[][..], 0),
-            (&[Kind::Exclusive, Kind::Exclusive], 1),
-            (&[Kind::Read, Kind::Read, Kind::Exclusive, Kind::Read], 2),
-            (&[permits, permits, permits], 2),
-            (&[permits, Kind::Permits(3)], 1),
+            (&[writer, writer], 1),
+            (&[reader, reader, writer, reader], 2),
+            (&[take(1, 2), take(1, 2), take(1, 2)], 2),
+            (&[take(1, 2), take(1, 3)], 1),
+            (&[take(3, 4), take(1, 4), take(1, 4)], 2),
+            (&[take(3, 4), take(2, 4), take(1, 4)], 1),
         ] {
             let mut kvs: Vec<_> = (5..)
-                .zip(kinds)
+                .zip(shares)
                 .map(|(at, it)| entry(&keys, *it, at))
                 .collect();
             kvs.reverse();
@@ -228,8 +233,8 @@ mod tests {
                 ..KeyValue::default()
             });
             let queue = queue(&keys, kvs);
-            let read: Vec<_> = queue.iter().map(|it| it.kind).collect();
-            assert_eq!((&read[..], holders(&queue)), (kinds, held));
+            let read: Vec<_> = queue.iter().map(|it| it.share).collect();
+            assert_eq!((&read[..], holders(&queue)), (shares, held));
         }
     }
 

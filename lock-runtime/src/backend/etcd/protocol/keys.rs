@@ -1,6 +1,7 @@
-//! The names of keys: `{prefix}/{lock}/{kind}-{lease}-{slot}`. Kinds are written so that
+//! The names of keys: `{prefix}/{lock}/{share}-{lease}-{slot}`. Shares are written so that
 //! the keys of `etcdctl lock`, which end in hexadecimal digits, are outside of a queue.
 
+use crate::backend::share::Share;
 use crate::backend::token::Token;
 use crate::types::key::LockKey;
 use crate::types::kind::Kind;
@@ -31,9 +32,9 @@ impl Keys {
     }
 
     /// The entry of one acquisition, in a slot that belongs to the owner of the lease.
-    pub(crate) fn entry(&self, lock: &LockKey, kind: Kind, lease: i64, slot: u64) -> Vec<u8> {
-        let (queue, kind) = (self.queue_of(lock), prefix_of(kind));
-        format!("{queue}{kind}-{lease:016x}-{slot}").into()
+    pub(crate) fn entry(&self, lock: &LockKey, share: Share, lease: i64, slot: u64) -> Vec<u8> {
+        let queue = self.queue_of(lock);
+        format!("{queue}{share}-{lease:016x}-{slot}").into()
     }
 
     /// All entries of a lock.
@@ -45,13 +46,13 @@ impl Keys {
         }
     }
 
-    /// The entries of one kind in a lock's queue.
-    pub(crate) fn of_kind(&self, lock: &LockKey, kind: Kind) -> Span {
-        let (queue, kind) = (self.queue_of(lock), prefix_of(kind));
+    /// The entries of readers in a lock's queue.
+    pub(crate) fn readers(&self, lock: &LockKey) -> Span {
+        let (queue, share) = (self.queue_of(lock), Share::from(Kind::Read));
         Span {
-            key: format!("{queue}{kind}-").into(),
+            key: format!("{queue}{share}-").into(),
             // The character that follows `-`.
-            end: format!("{queue}{kind}.").into(),
+            end: format!("{queue}{share}.").into(),
         }
     }
 
@@ -73,8 +74,8 @@ impl Keys {
 
     /// The note of one grant.
     pub(crate) fn note(&self, lock: &LockKey, kind: Kind, token: Token) -> Vec<u8> {
-        let (notes, kind) = (self.notes_of(lock), prefix_of(kind));
-        format!("{notes}{kind}-{token}").into()
+        let (notes, share) = (self.notes_of(lock), Share::from(kind));
+        format!("{notes}{share}-{token}").into()
     }
 
     /// The notes of all grants of a lock.
@@ -86,7 +87,7 @@ impl Keys {
     pub(crate) fn noted(&self, lock: &LockKey, key: &[u8]) -> Option<Kind> {
         let key = std::str::from_utf8(key).ok()?;
         let (kind, _) = key.strip_prefix(&self.notes_of(lock))?.split_once('-')?;
-        kind_of(kind)
+        Share::parse(kind).map(|it| it.kind)
     }
 
     /// The key that shows that a lease lives. No lock has an empty name.
@@ -104,17 +105,17 @@ impl Keys {
         format!("{}/nothing", self.prefix).into()
     }
 
-    /// The lock and the kind of an entry, and its lease and slot; `None` of any other key.
-    pub(crate) fn read<'a>(&self, key: &'a [u8]) -> Option<(LockKey, Kind, &'a str)> {
+    /// The lock and the share of an entry, and its lease and slot; `None` of any other key.
+    pub(crate) fn read<'a>(&self, key: &'a [u8]) -> Option<(LockKey, Share, &'a str)> {
         let key = std::str::from_utf8(key).ok()?;
         let (lock, entry) = key.strip_prefix(&self.prefix)?.split_once('/')?;
-        let (kind, place) = entry.split_once('-')?;
-        let kind = kind_of(kind)?;
+        let (share, place) = entry.split_once('-')?;
+        let share = Share::parse(share)?;
         let (lease, slot) = place.split_once('-')?;
         let is_lease = lease.len() == 16 && lease.bytes().all(|it| it.is_ascii_hexdigit());
         let is_slot = !slot.is_empty() && slot.bytes().all(|it| it.is_ascii_digit());
         let lock = LockKey::unchecked(&lock.replace("%2F", "/"));
-        (is_lease && is_slot).then_some((lock, kind, place))
+        (is_lease && is_slot).then_some((lock, share, place))
     }
 
     fn queue_of(&self, lock: &LockKey) -> String {
@@ -140,22 +141,6 @@ fn below(start: &str) -> Span {
     Span { key, end }
 }
 
-fn prefix_of(kind: Kind) -> String {
-    match kind {
-        Kind::Exclusive => "x".to_owned(),
-        Kind::Read => "r".to_owned(),
-        Kind::Permits(most) => format!("p{most}"),
-    }
-}
-
-fn kind_of(text: &str) -> Option<Kind> {
-    Some(match text {
-        "x" => Kind::Exclusive,
-        "r" => Kind::Read,
-        _ => Kind::Permits(text.strip_prefix('p')?.parse().ok()?),
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -164,18 +149,26 @@ mod tests {
     fn a_key_is_read_as_it_was_written() {
         let keys = Keys::new("lock");
         for name in ["stock:7", "a/b", "%2F", "a%2Fb", "/", "ünï"] {
-            for kind in [Kind::Exclusive, Kind::Read, Kind::Permits(12)] {
+            let three = Share {
+                kind: Kind::Permits(12),
+                take: 3,
+            };
+            for share in [
+                Kind::Exclusive.into(),
+                Kind::Read.into(),
+                Kind::Permits(12).into(),
+                three,
+            ] {
                 let lock = LockKey::of(name);
-                let key = keys.entry(&lock, kind, 0x694d_9ef1, 7);
+                let key = keys.entry(&lock, share, 0x694d_9ef1, 7);
                 let queue = keys.queue(&lock);
                 assert!(queue.key <= key && key < queue.end, "{name}");
-                let alike = keys.of_kind(&lock, kind);
-                assert!(alike.key <= key && key < alike.end, "{name}");
-                let more = keys.entry(&lock, Kind::Permits(120), 0x694d_9ef1, 7);
-                assert!(more < alike.key || alike.end <= more, "{name}");
+                let readers = keys.readers(&lock);
+                let reads = readers.key <= key && key < readers.end;
+                assert_eq!(reads, share.kind == Kind::Read, "{name}");
                 assert!(keys.all().iter().any(|it| it.key <= key && key < it.end));
                 let place = "00000000694d9ef1-7";
-                assert_eq!(keys.read(&key), Some((lock, kind, place)));
+                assert_eq!(keys.read(&key), Some((lock, share, place)));
             }
         }
     }
@@ -215,6 +208,7 @@ mod tests {
             b"lock/stock:7",
             b"shop/stock:7/x-00000000694d9ef1-7",
             b"lock/stock:7/y-00000000694d9ef1-7",
+            b"lock/stock:7/p4x-00000000694d9ef1-7",
             b"lock/a/b/x-00000000694d9ef1-7",
             &keys.marker(7),
             &keys.ticket(TicketId(7)),

@@ -76,9 +76,9 @@ impl Queue {
         // The entry of a writer may be that of a reader by now.
         let named = |named: &[u8]| {
             let key = named.split(|it| *it == b'\n').next()?;
-            let (lock, kind, _) = self.keys.read(key)?;
+            let (lock, share, _) = self.keys.read(key)?;
             let reads = entry::is_downgraded(named);
-            let kind = if reads { Kind::Read } else { kind };
+            let kind = if reads { Kind::Read } else { share.kind };
             let is_it = lock == terms.key && kind == terms.kind;
             is_it.then(|| (key.to_vec(), reads))
         };

@@ -8,6 +8,7 @@ use crate::backend::etcd::protocol::call::{Call, Entering, Sent};
 use crate::backend::etcd::protocol::entry;
 use crate::backend::etcd::protocol::keys::Span;
 use crate::backend::queue_order::Position;
+use crate::backend::share::Share;
 use crate::backend::{Outcome, name};
 use crate::base::clock::Moment;
 use crate::types::key::LockKey;
@@ -115,7 +116,7 @@ impl Queue {
         claim.lease = base.lease;
         let terms = &claim.terms;
         let slot = *claim.slot.get_or_insert_with(|| self.slots.take(lock));
-        claim.key = self.keys.entry(lock, terms.kind, base.lease, slot);
+        claim.key = self.keys.entry(lock, Share::of(terms), base.lease, slot);
         let entering = Entering {
             key: claim.key.clone(),
             value: entry::value(claim.lasts(), &name::name(claim.token, terms)),
@@ -154,7 +155,7 @@ impl Queue {
         let Some(claim) = self.claims.get_mut(&id) else {
             return;
         };
-        let mine = claim.terms.kind;
+        let mine = Share::of(&claim.terms);
         let holder = ahead.front.holder(usize::from(counted));
         let has_changed = claim.stage == Stage::Looking;
         claim.known = read_at;

@@ -245,7 +245,7 @@ fn kv(kind: Kind, created: i64) -> KeyValue {
     let token = Token::new().expect("random numbers");
     let keys = crate::backend::etcd::protocol::keys::Keys::new("lock");
     KeyValue {
-        key: keys.entry(&LockKey::of("k"), kind, 1_000 + created, 0),
+        key: keys.entry(&LockKey::of("k"), kind.into(), 1_000 + created, 0),
         create_revision: created,
         mod_revision: created,
         value: entry::value(TTL, &format!("{token} 1@host")),

@@ -82,7 +82,8 @@ impl Inspector {
         }
         if let Some(name) = row.text(5) {
             let left = Duration::from_millis(row.number(6)?);
-            let holder = holder(name, left, row.number(7), row.number(8));
+            let mut holder = holder(name, left, row.number(7), row.number(8));
+            holder.permits = row.text(1).map_or(1, kind::permits);
             locks.last_mut()?.holders.push(holder);
         }
         Some(())

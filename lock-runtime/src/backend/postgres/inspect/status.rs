@@ -29,7 +29,8 @@ fn note(status: &mut Status, row: &Row) -> Option<()> {
         "queue" => status.waiting = row.number(3)?,
         "holder" => {
             let left = Duration::from_millis(row.number(5)?);
-            let holder = holder(row.text(2)?, left, row.number(3), row.number(4));
+            let mut holder = holder(row.text(2)?, left, row.number(3), row.number(4));
+            holder.permits = kind::permits(row.text(1)?);
             if !holder.cooling_down {
                 status.kind = kind::parse(row.text(1)?);
             }

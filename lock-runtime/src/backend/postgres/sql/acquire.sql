@@ -2,7 +2,7 @@
 -- held and that nobody waits for, or joins the queue. A token that holds the lock already is extended instead of
 -- finding itself in the way.
 --
--- kind     x, r, p3; x+ may be granted the lock together with others of its session, x- is x
+-- kind     x, r, p3, p3/2 to take two of three permits; x+ may be granted the lock together with others of its session, x- is x
 -- bell     whether the session holds its bell, and may be notified
 -- wait     false to try once
 -- place    that of an earlier token of the same waiter, or null
@@ -20,8 +20,8 @@ DECLARE
   its_fence bigint;
   its_place bigint;
 BEGIN
-  IF plain_kind <> 'x' AND (plain_kind !~ '^(r|p[1-9][0-9]*)$' OR plain_kind <> acquire_slowly.kind) THEN
-    RAISE EXCEPTION 'the kind is x, r, or p and a number, not "%"', acquire_slowly.kind USING ERRCODE = '22023';
+  IF plain_kind <> 'x' AND (plain_kind !~ '^(r|p[1-9][0-9]*(/[1-9][0-9]*)?)$' OR plain_kind <> acquire_slowly.kind) THEN
+    RAISE EXCEPTION 'the kind is x, r, p and a number, or that with / and how many to take, not "%"', acquire_slowly.kind USING ERRCODE = '22023';
   END IF;
   l := take(acquire_slowly.name, make => true);
   its_fence := extend(l, acquire_slowly.token, ttl);

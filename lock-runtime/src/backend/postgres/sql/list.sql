@@ -16,7 +16,7 @@ END $$;
 -- a row for each lock, or for each of its first holders, of which so many are named. Waiters of sessions that are gone
 -- count.
 --
--- kind            null while nobody holds it
+-- kind            as the holder holds it, without its kind while nobody does: null, or /2 for two permits that cool down
 -- waited_us       since the first waiter joined
 -- holder…         null where there is none
 CREATE OR REPLACE FUNCTION overview(glob text, after text, most int, named int)
@@ -27,6 +27,8 @@ RETURNS TABLE (
 DECLARE
   now timestamptz := clock_timestamp();
   l lock;
+  held_as text;
+  permits int;
 BEGIN
   FOR l IN
     SELECT * FROM lock k
@@ -56,12 +58,14 @@ BEGIN
       RETURN NEXT;
       CONTINUE;
     END IF;
-    SELECT CASE WHEN count(s.token) > 0 THEN l.kind END, count(*) INTO kind, held_by
+    SELECT CASE WHEN count(s.token) > 0 THEN l.kind END, count(*) INTO held_as, held_by
       FROM sharer s WHERE s.name = l.name AND s.fence >= l.low AND s.expires > now;
-    FOR holder, left_ms, fence, age_us IN
-      SELECT holder_name(s.token, s.who), millis_until(s.expires, now), s.fence, micros_since(s.since, now)
+    kind := held_as;
+    FOR holder, left_ms, fence, age_us, permits IN
+      SELECT holder_name(s.token, s.who), millis_until(s.expires, now), s.fence, micros_since(s.since, now), s.permits
       FROM sharer s WHERE s.name = l.name AND s.fence >= l.low AND s.expires > now ORDER BY s.fence LIMIT named
     LOOP
+      kind := kind_with(held_as, permits);
       RETURN NEXT;
     END LOOP;
     IF NOT FOUND THEN RETURN NEXT; END IF;

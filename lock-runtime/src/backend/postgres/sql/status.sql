@@ -2,7 +2,7 @@
 --
 -- part     kind, who                  number         age_us           left_ms
 -- queue                               of waiters
--- holder   as the lock is held, name  fence          since its grant  of its lease
+-- holder   as it holds it, name        fence          since its grant  of its lease
 -- waiter   as it wants it, name       place          since it joined
 --
 -- The waiters are those among the first 1000 whose session is not gone; those that are gone do not count.
@@ -29,7 +29,7 @@ BEGIN
     RETURN QUERY SELECT 'holder', l.kind, holder_name(l.token, l.who), l.fence, micros_since(l.since, now),
       millis_until(l.expires, now);
   ELSIF l.kind <> 'x' THEN
-    RETURN QUERY SELECT 'holder', l.kind, holder_name(s.token, s.who), s.fence, micros_since(s.since, now),
+    RETURN QUERY SELECT 'holder', kind_with(l.kind, s.permits), holder_name(s.token, s.who), s.fence, micros_since(s.since, now),
         millis_until(s.expires, now)
       FROM sharer s WHERE s.name = l.name AND s.fence >= l.low AND s.expires > now ORDER BY s.fence;
   END IF;

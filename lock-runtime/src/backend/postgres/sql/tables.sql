@@ -40,8 +40,16 @@ CREATE TABLE IF NOT EXISTS sharer (
   session uuid,                                       -- as in lock
   since   timestamptz NOT NULL,
   expires timestamptz NOT NULL,
+  permits int NOT NULL DEFAULT 1,                     -- how many it has
   PRIMARY KEY (name, fence)
 ) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 2000);
+-- A table of an earlier version lacks the column.
+DO $$
+BEGIN
+  IF NOT EXISTS (SELECT FROM pg_attribute a WHERE a.attrelid = 'sharer'::regclass AND a.attname = 'permits') THEN
+    ALTER TABLE sharer ADD COLUMN permits int NOT NULL DEFAULT 1;
+  END IF;
+END $$;
 
 -- The queues.
 CREATE TABLE IF NOT EXISTS waiter (
@@ -49,7 +57,7 @@ CREATE TABLE IF NOT EXISTS waiter (
   place   bigint,                                     -- when it joined, in microseconds; smaller is earlier
   token   uuid UNIQUE,
   who     text NOT NULL,
-  kind    text NOT NULL,
+  kind    text NOT NULL,                              -- as in lock; p3/2: two of three permits
   chains  bool NOT NULL,                              -- may be granted the lock together with others of its session
   ttl     int NOT NULL,                               -- ms
   session uuid NOT NULL,

@@ -34,6 +34,12 @@ pub(crate) fn parse(code: &str) -> Option<Kind> {
     }
 }
 
+/// How many permits the code of a kind takes.
+pub(crate) fn permits(code: &str) -> u32 {
+    let take = code.split('/').nth(1);
+    take.and_then(|it| it.parse().ok()).unwrap_or(1)
+}
+
 impl fmt::Display for KindCode {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.kind {

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeSet;
 use std::future::Future;
+use std::sync::Arc;
 use std::task::Context;
 
 use tokio::sync::oneshot;
@@ -16,6 +17,7 @@ use crate::backend::redis::protocol::names::Layout;
 use crate::backend::redis::transport::link::Link;
 use crate::base::clock::Moment;
 use crate::types::answer::Reply;
+use crate::types::authority::Host;
 use crate::types::error::Cause;
 use crate::types::finding::Finding;
 use crate::types::health::{Health, LastError};
@@ -47,12 +49,17 @@ impl Cluster {
                 self.queries.begin(reply, server.history(key));
             }
             Query::List(pattern, reply) => {
-                self.ask_masters(reply, |it| it.list(pattern.clone()), names);
+                let parts = self.ask_masters(|it| it.list(pattern.clone()));
+                self.queries.begin(reply, whole(parts, names));
             }
             Query::Overview(pattern, reply) => {
-                self.ask_masters(reply, |it| it.overview(pattern.clone()), overview);
+                let parts = self.ask_masters(|it| it.overview(pattern.clone()));
+                self.queries.begin(reply, overview(parts));
             }
-            Query::Diagnose(reply) => self.ask_masters(reply, Server::diagnose, findings),
+            Query::Diagnose(reply) => {
+                let parts = self.ask_masters(Server::diagnose);
+                self.queries.begin(reply, whole(parts, findings));
+            }
             Query::Health(reply) => self.probe_masters(reply),
         }
     }
@@ -79,13 +86,9 @@ impl Cluster {
         }
     }
 
-    /// Answers with what all masters have found.
-    fn ask_masters<T: Send + 'static, F>(
-        &mut self,
-        reply: Reply<T>,
-        find: impl Fn(Server<Over>) -> F,
-        merge: fn(Vec<T>) -> T,
-    ) where
+    /// What each master finds. An error says which master has failed.
+    fn ask_masters<T: Send + 'static, F>(&mut self, find: impl Fn(Server<Over>) -> F) -> Parts<T>
+    where
         F: Future<Output = Result<T, Cause>> + Send + 'static,
     {
         let masters = self.routes.masters().into_iter().filter(|_| self.is_open);
@@ -97,10 +100,17 @@ impl Cluster {
         let mut parts = Parts::new();
         for over in all {
             let (part, answered) = oneshot::channel();
-            self.queries.begin(part, find(self.over(over)));
+            let found = find(self.over(over));
+            let host = over.1.and_then(|node| self.routes.host_of(node)).cloned();
+            let failed = |cause: Cause| match host {
+                Some(host) => Arc::new(NodeFailed { host, cause }) as Cause,
+                None => cause,
+            };
+            let found = async move { found.await.map_err(failed) };
+            self.queries.begin(part, found);
             parts.push(answered);
         }
-        self.queries.begin(reply, whole(parts, merge));
+        parts
     }
 
     fn over(&self, over: Over) -> Server<Over> {
@@ -178,10 +188,8 @@ fn health(all: Vec<Health>) -> Option<Health> {
 
 /// The results of all nodes, unless one has failed.
 async fn whole<T>(parts: Parts<T>, merge: fn(Vec<T>) -> T) -> Result<T, Cause> {
-    match together(parts).await {
-        (_, Some(cause)) => Err(cause),
-        (found, None) => Ok(merge(found)),
-    }
+    let (found, mut failed) = together(parts).await;
+    failed.pop().map_or_else(|| Ok(merge(found)), Err)
 }
 
 fn names(all: Vec<Vec<LockKey>>) -> Vec<LockKey> {
@@ -189,12 +197,28 @@ fn names(all: Vec<Vec<LockKey>>) -> Vec<LockKey> {
     names.into_iter().collect()
 }
 
-fn overview(all: Vec<Overview>) -> Overview {
+/// The locks of all nodes that have answered, unless none has.
+async fn overview(parts: Parts<Overview>) -> Result<Overview, Cause> {
+    let (all, mut failed) = together(parts).await;
+    if all.is_empty()
+        && let Some(cause) = failed.pop()
+    {
+        return Err(cause);
+    }
     let locks = all.into_iter().flat_map(|it| it.locks).collect();
     let mut overview = Overview::new(locks, None);
     // A slot may have moved in between.
     overview.locks.dedup_by(|a, b| a.key == b.key);
-    overview
+    overview.unanswered = failed.iter().map(|it| it.to_string().into()).collect();
+    Ok(overview)
+}
+
+/// Why a node did not answer.
+#[derive(Debug, thiserror::Error)]
+#[error("{host}: {cause}")]
+struct NodeFailed {
+    host: Host,
+    cause: Cause,
 }
 
 fn findings(all: Vec<Vec<Finding>>) -> Vec<Finding> {
@@ -209,8 +233,6 @@ fn findings(all: Vec<Vec<Finding>>) -> Vec<Finding> {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
     use super::*;
     use crate::backend::queue::protocol::trouble::ServerSaid;
 

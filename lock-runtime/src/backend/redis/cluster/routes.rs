@@ -97,6 +97,11 @@ impl Routes {
         self.nodes.iter().map(|(id, host)| (*id, host))
     }
 
+    /// Where a node is.
+    pub(crate) fn host_of(&self, id: NodeId) -> Option<&Host> {
+        self.nodes.get(&id)
+    }
+
     /// Whether nodes have come or gone since the last time.
     pub(crate) fn has_other_nodes(&mut self) -> bool {
         std::mem::take(&mut self.other_nodes)

@@ -59,9 +59,10 @@ impl Redlock {
         let servers = self.servers.len();
         let majority = majority(servers);
         self.queries.begin(reply, async move {
-            match together(parts).await {
-                (found, Some(cause)) if found.len() < majority => Err(cause),
-                (found, _) => merge(found, Sight { servers, majority })
+            let (found, mut failed) = together(parts).await;
+            match failed.pop() {
+                Some(cause) if found.len() < majority => Err(cause),
+                _ => merge(found, Sight { servers, majority })
                     .ok_or_else(|| Trouble::not_now("no server has answered").cause()),
             }
         });

@@ -5,18 +5,19 @@ use std::time::Duration;
 
 use super::reply::Stat;
 use crate::backend::name;
-use crate::backend::queue_order::Position;
+use crate::backend::queue_order;
+use crate::backend::share::Share;
 use crate::backend::token::Token;
 use crate::types::holder::Holder;
 use crate::types::kind::Kind;
 use crate::types::ticket_id::TicketId;
 
-/// A node in the queue of a lock: `{kind}-{token}-{number}`. After it stands `-rest` if its holder
+/// A node in the queue of a lock: `{share}-{token}-{number}`. After it stands `-rest` if its holder
 /// has released the lock and the lock cools down, or `-ticket` if a ticket with that number as
 /// token keeps the lock closed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Entry {
-    pub(crate) kind: Kind,
+    pub(crate) share: Share,
     pub(crate) token: Token,
     /// The server's, in the order of arrival. It may pass the largest number.
     number: i32,
@@ -33,12 +34,8 @@ pub(crate) enum Keeper {
 
 impl Entry {
     /// The name without its number, which the server adds.
-    pub(crate) fn stem(kind: Kind, token: Token) -> String {
-        match kind {
-            Kind::Exclusive => format!("x-{token}-"),
-            Kind::Read => format!("r-{token}-"),
-            Kind::Permits(most) => format!("p{most}-{token}-"),
-        }
+    pub(crate) fn stem(share: Share, token: Token) -> String {
+        format!("{share}-{token}-")
     }
 
     /// `None` for a foreign node.
@@ -47,16 +44,10 @@ impl Entry {
         let (name, keeper) = is_kept(Keeper::Cooldown)
             .or_else(|| is_kept(Keeper::Ticket))
             .unwrap_or((name, Keeper::Session));
-        let (kind, name) = name.split_once('-')?;
+        let (share, name) = name.split_once('-')?;
         let (token, number) = name.split_once('-')?;
-        let kind = match kind.split_at_checked(1)? {
-            ("x", "") => Kind::Exclusive,
-            ("r", "") => Kind::Read,
-            ("p", most) => Kind::Permits(most.parse().ok()?),
-            _ => return None,
-        };
         Some(Self {
-            kind,
+            share: Share::parse(share)?,
             token: Token::parse(token)?,
             number: number.parse().ok()?,
             keeper,
@@ -83,7 +74,7 @@ impl Entry {
     /// The same of a writer that is a reader now.
     pub(crate) fn downgraded(self) -> Self {
         Self {
-            kind: Kind::Read,
+            share: Kind::Read.into(),
             ..self
         }
     }
@@ -99,7 +90,9 @@ impl Entry {
 
     /// Whether it is that of a ticket for a lock of this kind.
     pub(crate) fn is_of_ticket(self, ticket: TicketId, kind: Kind) -> bool {
-        self.keeper == Keeper::Ticket && self.kind == kind && self.token == Token::of_ticket(ticket)
+        self.keeper == Keeper::Ticket
+            && self.share.kind == kind
+            && self.token == Token::of_ticket(ticket)
     }
 
     /// Whether it stays for a time that it says, and not as long as a session.
@@ -124,7 +117,7 @@ impl Entry {
 
 impl fmt::Display for Entry {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&Self::stem(self.kind, self.token))?;
+        f.write_str(&Self::stem(self.share, self.token))?;
         write!(f, "{:010}", self.number)?;
         f.write_str(self.keeper.suffix())
     }
@@ -173,9 +166,7 @@ pub(crate) fn holder(data: &[u8]) -> Holder {
 
 /// How many at the head of a queue hold the lock.
 pub(crate) fn holders(queue: &[Entry]) -> usize {
-    let kinds: Vec<_> = queue.iter().map(|it| it.kind).collect();
-    let holds = |at: &usize| Position::of(&kinds[..*at], kinds[*at]) == Position::Enter;
-    (0..kinds.len()).take_while(holds).count()
+    queue_order::holders(queue.iter().map(|it| it.share))
 }
 
 /// The rest of a cooldown, or of the time of a ticket, whose node was created at a time of the server's clock.
@@ -193,20 +184,25 @@ mod tests {
     #[test]
     fn an_entry_is_written_and_read() {
         let token = Token::new().expect("random numbers");
-        for (kind, code) in [
-            (Kind::Exclusive, "x"),
-            (Kind::Read, "r"),
-            (Kind::Permits(12), "p12"),
+        let three = Share {
+            kind: Kind::Permits(12),
+            take: 3,
+        };
+        for (share, code) in [
+            (Kind::Exclusive.into(), "x"),
+            (Kind::Read.into(), "r"),
+            (Kind::Permits(12).into(), "p12"),
+            (three, "p12x3"),
         ] {
             for (number, text) in [(7, "0000000007"), (-7, "-000000007")] {
                 let name = format!("{code}-{token}-{text}");
                 let entry = Entry::parse(&name).expect("an entry");
                 assert_eq!(
-                    (entry.kind, entry.number, entry.is_timed()),
-                    (kind, number, false)
+                    (entry.share, entry.number, entry.is_timed()),
+                    (share, number, false)
                 );
                 assert_eq!(entry.to_string(), name);
-                assert!(name.starts_with(&Entry::stem(kind, token)));
+                assert!(name.starts_with(&Entry::stem(share, token)));
                 let cooldown = entry.cooldown().to_string();
                 assert_eq!(cooldown, format!("{name}-rest"));
                 assert_eq!(Entry::parse(&cooldown), Some(entry.cooldown()));
@@ -214,8 +210,8 @@ mod tests {
                 let name = ticket.to_string();
                 assert!(name.ends_with(&format!("07-{text}-ticket")), "{name}");
                 assert_eq!(Entry::parse(&name), Some(ticket));
-                assert!(ticket.is_timed() && ticket.is_of_ticket(TicketId(7), kind));
-                assert!(!ticket.is_of_ticket(TicketId(8), kind));
+                assert!(ticket.is_timed() && ticket.is_of_ticket(TicketId(7), share.kind));
+                assert!(!ticket.is_of_ticket(TicketId(8), share.kind));
                 assert_eq!(ticket.adopted(token), entry);
             }
         }

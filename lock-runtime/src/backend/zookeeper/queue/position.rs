@@ -16,6 +16,7 @@ use super::claim::{Claim, Stage};
 use super::{Entry, Queue, SHORT};
 use crate::backend::Outcome;
 use crate::backend::queue_order::Position;
+use crate::backend::share::Share;
 use crate::backend::zookeeper::call::{Recipient, Step};
 use crate::backend::zookeeper::protocol::entry::{self, holders};
 use crate::backend::zookeeper::protocol::op::Op;
@@ -64,8 +65,9 @@ impl Queue {
         let Some(claim) = self.claims.get_mut(&id) else {
             return;
         };
-        let kinds: Vec<_> = queue.iter().map(|it| it.kind).collect();
-        match (Position::of(&kinds, claim.terms.kind), queue.first()) {
+        let shares: Vec<_> = queue.iter().map(|it| it.share).collect();
+        let position = Position::of(&shares, Share::of(&claim.terms));
+        match (position, queue.first()) {
             (Position::Behind(_) | Position::Next, Some(_)) if claim.is_refused(waiters(queue)) => {
                 claim.crowd = crowd(queue, 0);
                 self.refuse(id, queue);
@@ -92,8 +94,8 @@ impl Queue {
             return self.begin(id);
         };
         let ahead = &entries[..at];
-        let kinds: Vec<_> = ahead.iter().map(|it| it.kind).collect();
-        let position = Position::of(&kinds, claim.terms.kind);
+        let shares: Vec<_> = ahead.iter().map(|it| it.share).collect();
+        let position = Position::of(&shares, Share::of(&claim.terms));
         let is_refused = claim.is_refused(at.saturating_sub(holders(entries)));
         claim.crowd = crowd(entries, 1);
         match position {
@@ -287,7 +289,7 @@ impl Queue {
             return;
         };
         // Of others, it is changed when its holder is asked to yield.
-        let is_permit = matches!(entry.kind, Kind::Permits(_));
+        let is_permit = matches!(entry.share.kind, Kind::Permits(_));
         let holder = entry::holder(data);
         let is_ahead = matches!(step, Step::Ahead(_));
         if is_ahead {

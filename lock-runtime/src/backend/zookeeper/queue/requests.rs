@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use super::claim::Claim;
 use crate::backend::claims::Turn;
+use crate::backend::share::Share;
 use crate::backend::zookeeper::call::{Call, Recipient, Step};
 use crate::backend::zookeeper::protocol::entry::Entry;
 use crate::backend::zookeeper::protocol::op::{ANY, Mode, Op};
@@ -64,7 +65,7 @@ impl Requests {
 
     /// Creates the node of an acquisition.
     pub(super) fn create(&self, claim: &Claim, timeout: Duration) -> Op {
-        let stem = Entry::stem(claim.terms.kind, claim.token);
+        let stem = Entry::stem(Share::of(&claim.terms), claim.token);
         Op::Create {
             path: format!("{}/{stem}", self.paths.lock(&claim.terms.key)),
             data: claim.data(timeout),
