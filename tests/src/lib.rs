@@ -14,6 +14,7 @@ mod etcd;
 pub mod failovers;
 mod fixtures;
 pub mod floors;
+mod histories;
 pub mod kinds;
 mod lock_state;
 mod log;
@@ -66,6 +67,7 @@ pub use chains::{ChainWatch, Chains};
 pub use compiler::is_pinned as compiler_is_pinned;
 pub use etcd::{EtcdCluster, EtcdServer, Gateway};
 pub use fixtures::{LONG, TIME_LIMIT, aside, eventually, poll_once, timed, unique, within};
+pub use histories::{HistoryWatch, Verdict as HistoryVerdict};
 #[doc(hidden)]
 pub use lock_runtime::Capabilities;
 pub use monitor::Monitor;

@@ -13,7 +13,7 @@ use crate::types::kind::Kind;
 use crate::types::terms::LeaseId;
 
 /// How many follow the first at most.
-const MOST: usize = 63;
+pub(super) const MOST: usize = 63;
 /// By how many microseconds they may have joined after one whom they overtake.
 pub(super) const WINDOW: u64 = 1_000;
 
@@ -61,6 +61,9 @@ pub(super) struct Counts {
     pub(super) handed_over: usize,
     pub(super) started_over: usize,
     pub(super) died: usize,
+    /// Steps that the model has accepted, and those of locks that it leaves out.
+    pub(super) accepted: usize,
+    pub(super) outside: usize,
 }
 
 impl Counts {
@@ -118,6 +121,8 @@ impl Counts {
         self.handed_over += other.handed_over;
         self.started_over += other.started_over;
         self.died += other.died;
+        self.accepted += other.accepted;
+        self.outside += other.outside;
     }
 }
 
@@ -127,14 +132,16 @@ impl fmt::Display for Counts {
         write!(
             f,
             "{} grants; {} chains, the longest of {}, with {} followers: {} were handed the lock, {} waited again, \
-             {gone} gave up, {} died",
+             {gone} gave up, {} died; the model accepts {} steps, {} are outside",
             self.grants,
             self.chains,
             self.longest,
             self.followers,
             self.handed_over,
             self.started_over,
-            self.died
+            self.died,
+            self.accepted,
+            self.outside
         )
     }
 }

@@ -56,6 +56,8 @@ pub(super) struct Client {
     usual_ttl: Duration,
     /// Whether it often wants the same, so that queues are long.
     pub(super) crowded: bool,
+    /// Whether it shares no lock, and waits behind any number of others.
+    pub(super) exclusive: bool,
     /// What it has got since this was last looked at, and under which number.
     pub(super) entered: Vec<(LockKey, u64)>,
     /// Whether it only ever wants one lock, and how often it has got it.
@@ -129,6 +131,7 @@ impl Client {
             acts_at: Some(now),
             asked: 0,
             crowded: false,
+            exclusive: false,
             usual_ttl,
             entered: Vec::new(),
             eager: None,
@@ -322,7 +325,7 @@ impl Client {
         };
         let ttl = if likely { self.usual_ttl } else { ttl };
         let kind = match self.rng.u8(..10) {
-            _ if likely => Kind::Exclusive,
+            _ if likely || self.exclusive => Kind::Exclusive,
             0..5 => Kind::Exclusive,
             8.. if self.coordinator.is_none() => Kind::Permits(2),
             _ => Kind::Read,
@@ -332,6 +335,7 @@ impl Client {
         let (min_hold, max_hold) = (hold(2_000), hold(20_000));
         let max_hold = max_hold.filter(|_| !self.steady);
         let limits = !wait.is_try() && self.coordinator.is_none() && self.rng.u8(..) < 25;
+        let limits = limits && !self.exclusive;
         let max_waiters = limits.then(|| self.rng.u32(1..4));
         let terms = Terms {
             wait,

@@ -59,6 +59,9 @@ impl World {
         }
         let published = std::mem::take(&mut self.servers[0].published);
         self.publish(0, published);
+        for key in ["a", "b"].into_iter().filter(|key| all || *key == pick) {
+            self.note_outside(&LockKey::of(key));
+        }
         for token in messages {
             for client in 0..self.clients.len() {
                 let generation = self.clients[client].links[0].generation;

@@ -28,6 +28,7 @@ impl World {
         link.generation += 1;
         link.queue.poll_waiters(silent);
         self.servers[server].listeners.insert(client);
+        self.note_listens(client, true);
         self.meet(client, server);
         if self.shards.is_some() {
             self.node_is_up(client, server);
@@ -58,6 +59,7 @@ impl World {
             generation: link.generation,
         };
         self.servers[server].listeners.remove(&client);
+        self.note_listens(client, false);
         self.say(|| format!("client {client} loses its connection to server {server}"));
         let mut lost = self.cut(wire);
         let cause: Cause = Arc::new(ServerSaid("cut".into()));

@@ -11,6 +11,7 @@ mod disputes;
 mod downgrades;
 mod failover;
 mod faults;
+mod history;
 mod hot;
 mod knowing;
 mod seeds;
@@ -41,6 +42,7 @@ use chains::Counts;
 use client::Client;
 use disputes::Dispute;
 use failover::{Replica, Safeguard};
+use history::Checked;
 use server::Server;
 use sharded::Shards;
 use tickets::Tickets;
@@ -69,6 +71,8 @@ struct World {
     highest: BTreeMap<LockKey, u64>,
     counts: Counts,
     disputes: Vec<Dispute>,
+    /// The model that accepts what the server does, if it has all of it.
+    checked: Option<Checked>,
     /// The tickets, if locks go from client to client.
     tickets: Option<Tickets>,
     /// Whether nobody is notified, as behind a pooler.
@@ -192,6 +196,7 @@ impl World {
             highest: BTreeMap::new(),
             counts: Counts::default(),
             disputes: Vec::new(),
+            checked: Checked::of(store),
             tickets: None,
             silent: false,
             calm: false,
@@ -214,6 +219,7 @@ impl World {
             self.happen(event);
             self.check()?;
             self.check_tickets()?;
+            self.check_history()?;
             if self.is_over() {
                 return Ok(());
             }

@@ -12,6 +12,7 @@ fn simulate(seed: u64, store: Store, loud: bool) -> Counts {
     if let Err(fault) = world.run() {
         panic!("seed {seed}: {fault} (LOCK_SEED={seed} shows what happened)");
     }
+    world.count_steps();
     world.counts
 }
 

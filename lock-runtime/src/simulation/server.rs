@@ -21,8 +21,8 @@ use crate::types::key::LockKey;
 use crate::types::kind::Kind;
 use crate::types::ticket_id::TicketId;
 
-const CLAIM_TTL: Duration = Duration::from_secs(3);
-const SILENCE: Duration = Duration::from_secs(3);
+pub(super) const CLAIM_TTL: Duration = Duration::from_secs(3);
+pub(super) const SILENCE: Duration = Duration::from_secs(3);
 
 /// By how much the clock of a server that is right is ahead of the clients'.
 pub(super) const AHEAD: Duration = Duration::from_secs(3600);
@@ -151,7 +151,7 @@ impl Server {
                 bearer, cooldown, ..
             } => {
                 let key = &bearer.terms.key;
-                Reply::Ours(self.release(now, key, bearer.token, *cooldown))
+                Reply::Ours(self.release(now, key, bearer.token, *cooldown, false))
             }
             Call::Issue {
                 bearer,
@@ -165,13 +165,14 @@ impl Server {
             }
             Call::Leave(bearer) => {
                 let lock = self.lock(now, bearer);
+                let waiting = lock.queue.len();
                 lock.queue.retain(|_, it| it.token != bearer.token);
-                let key = &bearer.terms.key;
-                Reply::Ours(self.release(now, key, bearer.token, Duration::ZERO))
+                let (key, left) = (&bearer.terms.key, lock.queue.len() < waiting);
+                Reply::Ours(self.release(now, key, bearer.token, Duration::ZERO, left))
             }
             Call::Disown(grant) => {
                 let key = grant.key().expect("it is one of ours");
-                Reply::Ours(self.release(now, &key, grant.token, Duration::ZERO))
+                Reply::Ours(self.release(now, &key, grant.token, Duration::ZERO, false))
             }
             Call::Step(_) | Call::Report { .. } => Reply::Step(redis::Value::Nil),
         }
@@ -274,7 +275,15 @@ impl Server {
         Reply::Asked { ahead, standings }
     }
 
-    fn release(&mut self, now: Moment, key: &LockKey, token: Token, cooldown: Duration) -> bool {
+    /// `left`: whether the token has left the queue, where others may share the lock now.
+    fn release(
+        &mut self,
+        now: Moment,
+        key: &LockKey,
+        token: Token,
+        cooldown: Duration,
+        left: bool,
+    ) -> bool {
         let lock = Arc::make_mut(self.locks.entry(key.clone()).or_default());
         lock.sweep(now);
         let found = lock.holders.iter().position(|it| it.token == Some(token));
@@ -286,7 +295,11 @@ impl Server {
                 lock.holders[found].until = now.after(cooldown);
             }
         }
-        self.dispatch(now, key);
+        let first = lock.holders.first();
+        let shared = first.is_some_and(|it| it.kind != Kind::Exclusive);
+        if found.is_some() || left && shared {
+            self.dispatch(now, key);
+        }
         found.is_some()
     }
 
@@ -318,6 +331,14 @@ impl Server {
         let first = lock.holders.first()?;
         let token = first.token.filter(|_| first.kind == Kind::Exclusive)?;
         Some((first.client, token))
+    }
+
+    /// Whether nobody holds the lock, and nobody waits for it.
+    pub(super) fn is_free(&self, now: Moment, key: &LockKey) -> bool {
+        let now = self.shows(now);
+        self.locks.get(key).is_none_or(|it| {
+            it.queue.is_empty() && it.holders.iter().all(|holder| holder.until <= now)
+        })
     }
 
     pub(super) fn forget(&mut self, key: &LockKey) {
@@ -483,6 +504,7 @@ impl Lock {
         position: u64,
         company: Company,
     ) {
+        self.note(now, client);
         if company == Company::More {
             self.crowded.insert(client);
         } else {
@@ -500,12 +522,15 @@ impl Lock {
             self.queue
                 .insert((position, bearer.token.to_string()), member);
         }
-        self.note(now, client);
     }
 
-    /// A client lives. Those who were seen before the clock went back may be gone.
+    /// A client lives. Those who were seen before the clock went back may be gone. Of one that was silent it is
+    /// forgotten that more wait.
     fn note(&mut self, now: Moment, client: usize) {
-        self.seen.insert(client, now);
+        let seen = self.seen.insert(client, now);
+        if seen.is_none_or(|seen| now.since(seen) > SILENCE) {
+            self.crowded.remove(&client);
+        }
         for seen in self.seen.values_mut() {
             *seen = now.min(*seen);
         }

@@ -116,7 +116,7 @@ pub(super) struct Tickets {
 
 impl World {
     /// Some locks go from client to client.
-    fn transfer(&mut self) {
+    pub(super) fn transfer(&mut self) {
         for client in &mut self.clients {
             client.issuing = Some(Issuing::new(self.rng.fork()));
         }

@@ -20,6 +20,7 @@ impl World {
         let reply = server.execute(self.now, wire.client, &sent.call);
         let published = std::mem::take(&mut server.published);
         self.note_adoption(&sent.call, &reply);
+        self.note_call(wire.client, &sent.call, &reply, &published);
         self.say(|| format!("{wire} {:?} -> {reply:?}", sent.call));
         if self.replica.is_some() {
             self.replicate();
@@ -72,6 +73,8 @@ impl World {
         }
         it.act(now, asks);
         it.drive(now);
+        self.note_polls(client);
+        let it = &mut self.clients[client];
         for (key, fence) in it.entered.drain(..) {
             self.counts.entered(&key, fence);
         }

@@ -2,10 +2,11 @@
 
 use stateright::Property;
 
+use super::Scenario;
 use super::client::Stage;
+use super::scenario::index;
 use super::server::Name;
 use super::world::{Action, World};
-use super::{Scenario, index};
 use crate::fair::{Fair, Memo, ends};
 
 /// No two bodies of one lock are polled at a time.

@@ -2,21 +2,25 @@
 
 /// How long things last, in ticks.
 #[derive(Clone, Debug)]
-pub struct Rules {
+pub struct Rules<N = u8> {
     /// The ttl of a lease.
-    pub ttl: u8,
+    pub ttl: N,
     /// The ttl of a lease that was granted by a push, until its holder renews it.
-    pub claim: u8,
+    pub claim: N,
     /// Drift and margin together: the deadline is that much earlier than the end of the lease.
-    pub margin: u8,
+    pub margin: N,
     /// The server skips the waiters of a connection that has not asked for longer than this.
-    pub silence: u8,
+    pub silence: N,
+    /// #chains: by how much a follower may have joined after one whom it overtakes.
+    pub window: N,
+    /// #chains: how many waiters are looked at for followers.
+    pub followers: usize,
     /// How long a cooldown lasts.
-    pub cooldown: u8,
+    pub cooldown: N,
     /// How long a ticket lasts.
-    pub ticket: u8,
+    pub ticket: N,
     /// How long a call may be unanswered before its client drops the connection.
-    pub call_timeout: u8,
+    pub call_timeout: N,
     /// Whether clients acquire nothing for a ttl after the start of the server.
     pub quarantine: bool,
     /// The rule that is broken, if one is.
@@ -30,6 +34,8 @@ impl Default for Rules {
             claim: 3,
             margin: 1,
             silence: 2,
+            window: 0,
+            followers: 63,
             cooldown: 2,
             ticket: 2,
             call_timeout: 1,

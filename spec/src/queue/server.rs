@@ -1,36 +1,36 @@
 //! The server: what its scripts do to the keys of a lock, each in one step. `#…` names the section of docs/protocol.md
 //! that has the rule.
 
-use super::Scenario;
-use super::rules::Bug;
+use super::rules::{Bug, Rules};
+use super::setting::{Company, Number, Setting};
 
 /// What tells one acquisition from all others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Token {
+pub struct Token<N = u8> {
     /// The number of the task that made it.
-    pub task: u8,
+    pub task: N,
     /// Which of the task's tokens it is.
-    pub attempt: u8,
+    pub attempt: N,
 }
 
 /// A place in the queue; smaller is earlier.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Position {
+pub struct Position<N = u8> {
     /// The tick in which it was given: positions of one tick are within the window of 1 ms.
-    pub tick: u8,
+    pub tick: N,
     /// Its number among all positions.
-    pub rank: u8,
+    pub rank: N,
 }
 
 /// The key *owner*.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Owner {
+pub struct Owner<N = u8> {
     /// Whose it is, or was.
-    pub token: Token,
+    pub token: Token<N>,
     /// Under what name.
     pub name: Name,
     /// The ticks until it expires.
-    pub left: u8,
+    pub left: N,
 }
 
 /// #names: what the value of *owner* begins with.
@@ -44,102 +44,111 @@ pub enum Name {
     Ticket,
 }
 
+/// A member of the key *seen*.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Seen<N = u8> {
+    /// How many ticks ago the client last asked or joined.
+    pub age: N,
+    /// #chains: whether more of it wait, as it said when one of them last joined.
+    pub more: bool,
+}
+
 /// A member of the key *queue*.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Waiter {
+pub struct Waiter<N = u8> {
     /// Its score.
-    pub position: Position,
+    pub position: Position<N>,
     /// Who waits. The token stands for kind, ttl and channel too.
-    pub token: Token,
+    pub token: Token<N>,
 }
 
 /// The keys of one lock.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Lock {
+pub struct Lock<N = u8> {
     /// The key *owner*.
-    pub owner: Option<Owner>,
+    pub owner: Option<Owner<N>>,
     /// The key *queue*, by position.
-    pub queue: Vec<Waiter>,
-    /// The key *seen*: for each client, how many ticks ago it last asked or joined, until it counts as silent.
-    pub seen: Vec<Option<u8>>,
+    pub queue: Vec<Waiter<N>>,
+    /// The key *seen*: for each client that does not count as silent.
+    pub seen: Vec<Option<Seen<N>>>,
     /// The latest position.
-    pub clock: Position,
+    pub clock: Position<N>,
 }
 
 /// A Redis server.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Server {
+pub struct Server<N = u8> {
     /// The keys of each lock.
-    pub locks: Vec<Lock>,
+    pub locks: Vec<Lock<N>>,
     /// The key *fence*.
-    pub fence: u8,
+    pub fence: N,
     /// For each client, whether its channel has a subscriber, as far as the server knows.
     pub listens: Vec<bool>,
     /// The ticks for which a quarantine lasts, since the server started.
-    pub young: u8,
+    pub young: N,
     /// Whether it lost its data when it started.
     pub forgot: bool,
 }
 
 /// A call of a script.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Request {
+pub enum Request<N = u8> {
     /// `acquire`, with an earlier position.
-    Acquire(Token, Option<Position>),
+    Acquire(Token<N>, Option<Position<N>>),
     /// `ask` about one member.
-    Ask(Token),
+    Ask(Token<N>),
     /// `renew` with this ttl.
-    Renew(Token, u8),
+    Renew(Token<N>, N),
     /// `renew` with a ttl of 1 ms, or of this cooldown: a release during a quarantine.
-    Shorten(Token, u8),
+    Shorten(Token<N>, N),
     /// `release` with the member, so that it also leaves the queue.
-    Release(Token),
+    Release(Token<N>),
     /// `release` with a cooldown.
-    CoolDown(Token),
+    CoolDown(Token<N>),
     /// `acquire` without a channel, to try once.
-    Try(Token),
+    Try(Token<N>),
     /// `issue`.
-    Issue(Token),
+    Issue(Token<N>),
     /// `adopt` of the ticket that this task has issued.
-    Adopt(Token, u8),
+    Adopt(Token<N>, N),
 }
 
 /// What a script replies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Reply {
+pub enum Reply<N = u8> {
     /// The token holds the lock, with this fence.
-    Granted(Token, u8),
+    Granted(Token<N>, N),
     /// The token is in the queue; `acquire` says at which position.
-    Waiting(Token, Option<Position>),
+    Waiting(Token<N>, Option<Position<N>>),
     /// The token is neither a holder nor in the queue.
-    Gone(Token),
+    Gone(Token<N>),
     /// Whether the lease was extended.
-    Renewed(Token, bool),
+    Renewed(Token<N>, bool),
     /// The token does not hold the lock any more.
-    Released(Token),
+    Released(Token<N>),
     /// Somebody else has the lock, or there is no such ticket.
-    Refused(Token),
+    Refused(Token<N>),
 }
 
 /// The message that grants a lock.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Push {
+pub struct Push<N = u8> {
     /// Who holds the lock.
-    pub token: Token,
+    pub token: Token<N>,
     /// Its fence.
-    pub fence: u8,
+    pub fence: N,
     /// Who gets the lock together with it, with their fences.
-    pub followers: Vec<(Token, u8)>,
+    pub followers: Vec<(Token<N>, N)>,
 }
 
-impl Request {
+impl<N: Number> Request<N> {
     /// Whom it is about.
-    pub fn token(mut self) -> Token {
+    pub fn token(mut self) -> Token<N> {
         *self.token_mut()
     }
 
     /// Whom it is about.
-    pub fn token_mut(&mut self) -> &mut Token {
+    pub fn token_mut(&mut self) -> &mut Token<N> {
         let (Self::Acquire(token, _)
         | Self::Ask(token)
         | Self::Renew(token, _)
@@ -153,14 +162,14 @@ impl Request {
     }
 }
 
-impl Reply {
+impl<N: Number> Reply<N> {
     /// Whom it is about.
-    pub fn token(mut self) -> Token {
+    pub fn token(mut self) -> Token<N> {
         *self.token_mut()
     }
 
     /// Whom it is about.
-    pub fn token_mut(&mut self) -> &mut Token {
+    pub fn token_mut(&mut self) -> &mut Token<N> {
         let (Self::Granted(token, _)
         | Self::Waiting(token, _)
         | Self::Gone(token)
@@ -171,15 +180,15 @@ impl Reply {
     }
 }
 
-impl Lock {
+impl<N: Number> Lock<N> {
     /// #names: a new position is larger than those of all waiters.
-    fn next_position(&mut self) -> Position {
-        self.clock.rank += 1;
+    fn next_position(&mut self) -> Position<N> {
+        self.clock.rank += N::from(1);
         self.clock
     }
 }
 
-impl Server {
+impl<N: Number> Server<N> {
     /// A server that has been up for long.
     pub fn new(locks: usize, clients: usize) -> Self {
         let lock = Lock {
@@ -190,40 +199,45 @@ impl Server {
         };
         Self {
             locks: vec![lock; locks],
-            fence: 0,
+            fence: N::default(),
             listens: vec![true; clients],
-            young: 0,
+            young: N::default(),
             forgot: false,
         }
     }
 
     /// Runs one script. What it publishes is added to `pushes`.
-    pub fn run(&mut self, scenario: &Scenario, request: Request, pushes: &mut Vec<Push>) -> Reply {
+    pub fn run(
+        &mut self,
+        setting: &impl Setting<N>,
+        request: Request<N>,
+        pushes: &mut Vec<Push<N>>,
+    ) -> Reply<N> {
         let token = request.token();
-        let key = scenario.lock(token.task);
+        let key = setting.lock(token.task);
         match request {
-            Request::Acquire(_, position) => self.acquire(scenario, key, token, position, pushes),
-            Request::Ask(_) => self.ask(scenario, key, token, pushes),
+            Request::Acquire(_, position) => self.acquire(setting, key, token, position, pushes),
+            Request::Ask(_) => self.ask(setting, key, token, pushes),
             Request::Renew(_, ttl) => Reply::Renewed(token, self.extend(key, token, ttl)),
             Request::Shorten(_, ttl) => {
-                if self.holds(scenario, key, token) {
+                if self.holds(setting, key, token) {
                     self.locks[key].owner = Some(Owner {
                         token,
                         name: Name::Holder,
                         left: ttl,
                     })
-                    .filter(|_| ttl > 0);
+                    .filter(|_| ttl > N::default());
                 }
                 Reply::Released(token)
             }
-            Request::Try(_) => self.try_once(scenario, key, token, pushes),
+            Request::Try(_) => self.try_once(setting, key, token, pushes),
             Request::Issue(_) => {
-                self.issue(scenario, key, token);
+                self.issue(setting, key, token);
                 Reply::Released(token)
             }
-            Request::Adopt(_, issuer) => self.adopt(scenario, key, token, issuer),
+            Request::Adopt(_, issuer) => self.adopt(setting, key, token, issuer),
             Request::Release(_) | Request::CoolDown(_) => {
-                self.release(scenario, key, request, pushes);
+                self.release(setting, key, request, pushes);
                 Reply::Released(token)
             }
         }
@@ -232,20 +246,20 @@ impl Server {
     /// #what-each-one-does: acquire, to wait.
     fn acquire(
         &mut self,
-        scenario: &Scenario,
+        setting: &impl Setting<N>,
         key: usize,
-        token: Token,
-        position: Option<Position>,
-        pushes: &mut Vec<Push>,
-    ) -> Reply {
+        token: Token<N>,
+        position: Option<Position<N>>,
+        pushes: &mut Vec<Push<N>>,
+    ) -> Reply<N> {
         // 1. If the name holds the lock, its lease is extended.
-        if self.extend(key, token, scenario.rules.ttl) {
+        if self.extend(key, token, setting.ttl(token.task)) {
             return Reply::Granted(token, self.next_fence());
         }
         // 2. If it may enter and the queue is empty: granted.
-        let passes = scenario.rules.breaks(Bug::NewcomerPasses);
+        let passes = setting.breaks(Bug::NewcomerPasses);
         if self.locks[key].owner.is_none() && (self.locks[key].queue.is_empty() || passes) {
-            return self.grant(scenario, key, token);
+            return self.grant(setting, key, token);
         }
         // 4. It joins the queue with ZADD NX, notes its channel in *seen*, and dispatches.
         let position = position.unwrap_or_else(|| self.locks[key].next_position());
@@ -254,10 +268,13 @@ impl Server {
             lock.queue.push(Waiter { position, token });
             lock.queue.sort_unstable();
         }
-        lock.seen[scenario.client(token.task)] = Some(0);
-        self.dispatch(scenario, key, pushes);
+        lock.seen[setting.client(token.task)] = Some(Seen {
+            age: N::default(),
+            more: setting.company(token.task) == Company::More,
+        });
+        self.dispatch(setting, key, pushes);
         // 5. If it was granted meanwhile, its lease is extended to the ttl.
-        if self.extend(key, token, scenario.rules.ttl) {
+        if self.extend(key, token, setting.ttl(token.task)) {
             return Reply::Granted(token, self.fence_of(token, pushes));
         }
         // 6. If the lock is free and the member is not in the queue, its own channel had no listener.
@@ -271,42 +288,42 @@ impl Server {
     /// #what-each-one-does: acquire, to try once.
     fn try_once(
         &mut self,
-        scenario: &Scenario,
+        setting: &impl Setting<N>,
         key: usize,
-        token: Token,
-        pushes: &mut Vec<Push>,
-    ) -> Reply {
-        if self.extend(key, token, scenario.rules.ttl) {
+        token: Token<N>,
+        pushes: &mut Vec<Push<N>>,
+    ) -> Reply<N> {
+        if self.extend(key, token, setting.ttl(token.task)) {
             return Reply::Granted(token, self.next_fence());
         }
         // 4. It dispatches. 7. Granted if it may enter and the queue is empty, else `busy`.
-        self.dispatch(scenario, key, pushes);
+        self.dispatch(setting, key, pushes);
         if self.locks[key].owner.is_none() && self.locks[key].queue.is_empty() {
-            return self.grant(scenario, key, token);
+            return self.grant(setting, key, token);
         }
         Reply::Refused(token)
     }
 
     /// A lock that is free, for the whole ttl.
-    fn grant(&mut self, scenario: &Scenario, key: usize, token: Token) -> Reply {
+    fn grant(&mut self, setting: &impl Setting<N>, key: usize, token: Token<N>) -> Reply<N> {
         self.locks[key].owner = Some(Owner {
             token,
             name: Name::Holder,
-            left: scenario.rules.ttl,
+            left: setting.ttl(token.task),
         });
         Reply::Granted(token, self.next_fence())
     }
 
     /// #what-each-one-does: issue. Where the ticket stands already, its time stays as it is.
-    fn issue(&mut self, scenario: &Scenario, key: usize, token: Token) {
+    fn issue(&mut self, setting: &impl Setting<N>, key: usize, token: Token<N>) {
         if let Some(owner) = self.locks[key]
             .owner
-            .filter(|_| self.holds(scenario, key, token))
+            .filter(|_| self.holds(setting, key, token))
         {
-            let left = if scenario.rules.breaks(Bug::TicketEndsWithTheLease) {
+            let left = if setting.breaks(Bug::TicketEndsWithTheLease) {
                 owner.left
             } else {
-                scenario.rules.ticket
+                setting.ticket(token.task)
             };
             self.locks[key].owner = Some(Owner {
                 token,
@@ -317,15 +334,21 @@ impl Server {
     }
 
     /// #what-each-one-does: adopt, whoever waits for the lock.
-    fn adopt(&mut self, scenario: &Scenario, key: usize, token: Token, issuer: u8) -> Reply {
-        if self.extend(key, token, scenario.rules.ttl) {
+    fn adopt(
+        &mut self,
+        setting: &impl Setting<N>,
+        key: usize,
+        token: Token<N>,
+        issuer: N,
+    ) -> Reply<N> {
+        if self.extend(key, token, setting.ttl(token.task)) {
             return Reply::Granted(token, self.next_fence());
         }
-        let is_ours = |it: &Owner| it.name == Name::Ticket && it.token.task == issuer;
+        let is_ours = |it: &Owner<N>| it.name == Name::Ticket && it.token.task == issuer;
         if self.locks[key].owner.as_ref().is_some_and(is_ours)
-            || scenario.rules.breaks(Bug::AdoptedWithoutTicket)
+            || setting.breaks(Bug::AdoptedWithoutTicket)
         {
-            return self.grant(scenario, key, token);
+            return self.grant(setting, key, token);
         }
         Reply::Refused(token)
     }
@@ -333,16 +356,20 @@ impl Server {
     /// #what-each-one-does: ask. It never joins the queue.
     fn ask(
         &mut self,
-        scenario: &Scenario,
+        setting: &impl Setting<N>,
         key: usize,
-        token: Token,
-        pushes: &mut Vec<Push>,
-    ) -> Reply {
+        token: Token<N>,
+        pushes: &mut Vec<Push<N>>,
+    ) -> Reply<N> {
         if !self.locks[key].queue.is_empty() {
-            self.locks[key].seen[scenario.client(token.task)] = Some(0);
+            let seen = &mut self.locks[key].seen[setting.client(token.task)];
+            *seen = Some(Seen {
+                age: N::default(),
+                more: seen.is_some_and(|it| it.more),
+            });
         }
-        self.dispatch(scenario, key, pushes);
-        if self.extend(key, token, scenario.rules.ttl) {
+        self.dispatch(setting, key, pushes);
+        if self.extend(key, token, setting.ttl(token.task)) {
             return Reply::Granted(token, self.fence_of(token, pushes));
         }
         // #chains: `waiting` also for followers that this call has taken out of the queue.
@@ -359,13 +386,13 @@ impl Server {
     /// #what-each-one-does: release.
     fn release(
         &mut self,
-        scenario: &Scenario,
+        setting: &impl Setting<N>,
         key: usize,
-        request: Request,
-        pushes: &mut Vec<Push>,
+        request: Request<N>,
+        pushes: &mut Vec<Push<N>>,
     ) {
         let token = request.token();
-        let holds = self.holds(scenario, key, token);
+        let holds = self.holds(setting, key, token);
         let lock = &mut self.locks[key];
         if matches!(request, Request::Release(_)) {
             lock.queue.retain(|it| it.token != token);
@@ -376,7 +403,7 @@ impl Server {
         lock.owner = None;
         if matches!(request, Request::CoolDown(_)) {
             // With a cooldown the owner becomes `-` and the name: nobody finds it under its name.
-            let name = if scenario.rules.breaks(Bug::CooldownUnderItsName) {
+            let name = if setting.breaks(Bug::CooldownUnderItsName) {
                 Name::Holder
             } else {
                 Name::Cooldown
@@ -384,24 +411,23 @@ impl Server {
             lock.owner = Some(Owner {
                 token,
                 name,
-                left: scenario.rules.cooldown,
+                left: setting.cooldown(token.task),
             });
             return;
         }
-        self.dispatch(scenario, key, pushes);
+        self.dispatch(setting, key, pushes);
     }
 
     /// It does not touch the locks of others.
-    fn holds(&self, scenario: &Scenario, key: usize, token: Token) -> bool {
-        let is_ours = |it: &Owner| {
-            it.token == token && it.name == Name::Holder
-                || scenario.rules.breaks(Bug::ReleaseOfAnybody)
+    fn holds(&self, setting: &impl Setting<N>, key: usize, token: Token<N>) -> bool {
+        let is_ours = |it: &Owner<N>| {
+            it.token == token && it.name == Name::Holder || setting.breaks(Bug::ReleaseOfAnybody)
         };
         self.locks[key].owner.as_ref().is_some_and(is_ours)
     }
 
     /// #what-each-one-does: renew. It never creates a key.
-    fn extend(&mut self, key: usize, token: Token, ttl: u8) -> bool {
+    fn extend(&mut self, key: usize, token: Token<N>, ttl: N) -> bool {
         match &mut self.locks[key].owner {
             Some(owner) if owner.token == token && owner.name == Name::Holder => {
                 owner.left = ttl;
@@ -412,16 +438,16 @@ impl Server {
     }
 
     /// #what-each-one-does: dispatch.
-    fn dispatch(&mut self, scenario: &Scenario, key: usize, pushes: &mut Vec<Push>) {
-        let rules = &scenario.rules;
+    fn dispatch(&mut self, setting: &impl Setting<N>, key: usize, pushes: &mut Vec<Push<N>>) {
+        let claim = setting.rules().claim;
         while self.locks[key].owner.is_none() && !self.locks[key].queue.is_empty() {
-            let at = if rules.breaks(Bug::LastComesFirst) {
+            let at = if setting.breaks(Bug::LastComesFirst) {
                 self.locks[key].queue.len() - 1
             } else {
                 0
             };
             let first = self.locks[key].queue.remove(at).token;
-            let client = scenario.client(first.task);
+            let client = setting.client(first.task);
             // 1. Whose channel was noted too long ago, or not at all, is skipped.
             if self.locks[key].seen[client].is_none() {
                 continue;
@@ -432,11 +458,11 @@ impl Server {
             }
             // 3. A fence for the first and one for each follower; a holder for its ttl or 3 s.
             let fence = self.next_fence();
-            let followers = self.followers(scenario, key, first);
+            let followers = self.followers(setting, key, first);
             self.locks[key].owner = Some(Owner {
                 token: first,
                 name: Name::Holder,
-                left: rules.ttl.min(rules.claim),
+                left: setting.ttl(first.task).min(claim),
             });
             pushes.push(Push {
                 token: first,
@@ -451,19 +477,27 @@ impl Server {
     }
 
     /// #chains: takes out of the queue those who get the lock together with the first.
-    fn followers(&mut self, scenario: &Scenario, key: usize, first: Token) -> Vec<(Token, u8)> {
+    fn followers(
+        &mut self,
+        setting: &impl Setting<N>,
+        key: usize,
+        first: Token<N>,
+    ) -> Vec<(Token<N>, N)> {
+        let (client, rules) = (setting.client(first.task), setting.rules());
+        let alone = |task| setting.company(task) == Company::Alone;
         let mut followers = Vec::new();
-        if !scenario.chains(first.task) {
+        if alone(first.task) || !self.locks[key].seen[client].is_some_and(|it| it.more) {
             return followers;
         }
         let mut latest = None;
-        for waiter in std::mem::take(&mut self.locks[key].queue) {
-            let follows = scenario.chains(waiter.token.task)
-                && scenario.client(waiter.token.task) == scenario.client(first.task);
+        for (at, waiter) in (0..).zip(std::mem::take(&mut self.locks[key].queue)) {
+            let task = waiter.token.task;
+            let follows = !alone(task)
+                && (setting.client(task), setting.ttl(task)) == (client, setting.ttl(first.task));
             // Behind the first waiter that is left out, only those follow that joined within the window.
-            let in_time = latest.is_none_or(|latest| waiter.position.tick <= latest)
-                || scenario.rules.breaks(Bug::FollowersOvertake);
-            if follows && in_time {
+            let in_time = latest.is_none_or(|latest| waiter.position.tick <= latest + rules.window)
+                || setting.breaks(Bug::FollowersOvertake);
+            if follows && in_time && at < rules.followers {
                 followers.push((waiter.token, self.next_fence()));
             } else {
                 latest = latest.or(Some(waiter.position.tick));
@@ -474,13 +508,13 @@ impl Server {
     }
 
     /// #what-each-one-does: the next fence.
-    fn next_fence(&mut self) -> u8 {
-        self.fence += 1;
+    fn next_fence(&mut self) -> N {
+        self.fence += N::from(1);
         self.fence
     }
 
     /// The fence that this script has pushed to the token; a new one where it held the lock before.
-    fn fence_of(&mut self, token: Token, pushes: &[Push]) -> u8 {
+    fn fence_of(&mut self, token: Token<N>, pushes: &[Push<N>]) -> N {
         let known = pushes
             .iter()
             .find(|it| it.token == token)
@@ -489,9 +523,9 @@ impl Server {
     }
 
     /// Starts again, with its data or without.
-    pub fn restart(&mut self, scenario: &Scenario, forgets: bool) {
+    pub fn restart(&mut self, setting: &impl Setting<N>, forgets: bool) {
         self.listens.fill(false);
-        self.young = scenario.rules.ttl;
+        self.young = setting.rules().ttl;
         self.forgot |= forgets;
         if forgets {
             for lock in &mut self.locks {
@@ -500,28 +534,27 @@ impl Server {
                 lock.seen.fill(None);
             }
             // #opening-a-connection: `open` sets the counter to the server's time, which is ahead of any number that it had reached.
-            if scenario.rules.breaks(Bug::CounterStartsAnew) {
-                self.fence = 0;
+            if setting.breaks(Bug::CounterStartsAnew) {
+                self.fence = N::default();
             }
         }
     }
 
     /// Time passes.
-    pub fn tick(&mut self, scenario: &Scenario) {
-        self.young = self.young.saturating_sub(1);
-        self.forgot &= self.young > 0;
+    pub fn pass(&mut self, rules: &Rules<N>, time: N) {
+        self.young = self.young - self.young.min(time);
+        self.forgot &= self.young > N::default();
         for lock in &mut self.locks {
-            lock.clock.tick += 1;
+            lock.clock.tick += time;
+            lock.owner = lock.owner.filter(|it| it.left > time);
             if let Some(owner) = &mut lock.owner {
-                owner.left -= 1;
-                if owner.left == 0 {
-                    lock.owner = None;
-                }
+                owner.left = owner.left - time;
             }
             for seen in &mut lock.seen {
-                *seen = seen
-                    .map(|age| age + 1)
-                    .filter(|age| *age <= scenario.rules.silence);
+                *seen = seen.filter(|it| it.age + time <= rules.silence);
+                if let Some(seen) = seen {
+                    seen.age += time;
+                }
             }
         }
     }

@@ -3,8 +3,9 @@
 
 use super::client::{Stage, Task};
 use super::rules::Bug;
+use super::scenario::index;
 use super::server::{Position, Push, Reply, Request, Server, Token, Waiter};
-use super::{Fault, Scenario, index};
+use super::{Fault, Scenario};
 
 /// The connection of a client, and what is on its way.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
@@ -462,7 +463,7 @@ impl World {
 
     fn tick(&mut self, scenario: &Scenario) {
         self.drop_silent_links(scenario);
-        self.server.tick(scenario);
+        self.server.pass(&scenario.rules, 1);
         for closed in &mut self.closed {
             *closed = if closed.0 > 1 {
                 (closed.0 - 1, closed.1)
