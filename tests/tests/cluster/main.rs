@@ -14,7 +14,7 @@ mod slots;
 use std::time::{Duration, Instant};
 
 use lock_runtime::LockGuard;
-use tests::{ClusterFleet, TIME_LIMIT, eventually};
+use tests::{TIME_LIMIT, eventually};
 
 /// Short enough that renewals are seen, long enough for a busy machine.
 const TTL: Duration = Duration::from_secs(2);
