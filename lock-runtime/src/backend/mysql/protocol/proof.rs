@@ -24,7 +24,9 @@ pub(crate) fn proof(plugin: &str, password: &str, salt: &[u8]) -> Option<Vec<u8>
 fn native(password: &[u8], salt: &[u8]) -> Vec<u8> {
     let hash = |parts: &[&[u8]]| {
         let mut hash = Sha1::new();
-        parts.iter().for_each(|part| hash.update(part));
+        for part in parts {
+            hash.update(part);
+        }
         hash.digest().bytes()
     };
     let once = hash(&[password]);
