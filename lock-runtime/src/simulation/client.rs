@@ -35,6 +35,10 @@ const LIMITS: Limits = Limits {
     unavailable_wait: Wait::Forever,
 };
 
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is a fact of its own about how it behaves"
+)]
 pub(super) struct Client {
     /// One for each server.
     pub(super) links: Vec<Link>,

@@ -155,7 +155,7 @@ async fn bootstrap(program: &Program, data: &Path) {
     for name in SCRIPTS {
         script += &fs::read_to_string(program.share().join(name)).expect("a script of the server");
     }
-    script += &format!("\nCREATE DATABASE {DATABASE};\n");
+    script.extend(["\nCREATE DATABASE ", DATABASE, ";\n"]);
     let mut words = program.words(data);
     words.extend(["--bootstrap", "--innodb-log-file-size=8M"].map(OsString::from));
     words.extend(

@@ -25,6 +25,10 @@ const FILE: &str = "nodes.conf";
 /// Longer than any test.
 const CALM: Duration = Duration::from_secs(60);
 
+/// How long a new cluster may take until it serves: a node that missed the greeting of another repeats it after half
+/// of the timeout of nodes, which is longer than a test may take.
+const SETTLES: Duration = Duration::from_secs(15);
+
 /// How far a node's port for the others is from that for clients, where it cannot be chosen.
 const TO_BUS_PORT: u16 = 10_000;
 
@@ -73,12 +77,18 @@ impl ClusterBuilder {
     /// Starts all nodes and waits until each can be replaced.
     pub async fn start(self) -> ClusterFleet {
         for _ in 0..ATTEMPTS {
-            if let Some(fleet) = self.try_start().await {
-                fleet.settled().await;
+            let Some(fleet) = self.try_start().await else {
+                continue;
+            };
+            if timeout(SETTLES, fleet.settled()).await.is_ok() {
                 return fleet;
             }
+            for node in &fleet.nodes {
+                let known: String = node.read(&["CLUSTER", "NODES"]).await;
+                eprintln!("a cluster did not settle within {SETTLES:?}; {node:?} knows:\n{known}");
+            }
         }
-        panic!("no free ports for a cluster in {ATTEMPTS} attempts");
+        panic!("no free ports for a cluster, or none that settles, in {ATTEMPTS} attempts");
     }
 
     async fn try_start(&self) -> Option<ClusterFleet> {

@@ -114,10 +114,19 @@ mod tests {
             ("mysql://me:hunter2@h/a/b", "as in `mysql://HOST/shop`"),
             ("mysql://:hunter2@h/shop", "a user with the password"),
             ("mysql://h/shop?schema=a", "no parameter `schema`"),
-            ("mysql://h/shop?sslmode=prefer", "with `prefer`"),
-            ("mysql://h/shop?install=yes", "`auto` or `never`"),
         ] {
             refused(read(text), says);
+        }
+    }
+
+    #[test]
+    fn an_error_names_the_parameter() {
+        for (parameter, says) in [
+            ("sslmode=prefer", "invalid sslmode: with `prefer`"),
+            ("install=yes", "invalid install: it can only be"),
+        ] {
+            let error = read(&format!("mysql://h/shop?{parameter}")).unwrap_err();
+            assert!(error.to_string().starts_with(says), "{error}");
         }
     }
 }
