@@ -53,7 +53,8 @@ impl Server {
         pass_on(guard).await
     }
 
-    /// Writes the document that the ticket names, and no other.
+    /// Writes the document that the ticket names, and no other. If the answer is lost, the next ticket is lost too, and the
+    /// document stays locked until that ticket ends.
     async fn save(&self, ticket: &str, text: &str) -> Result<String, LockError> {
         let guard = self.locks.adopt(ticket.parse::<Ticket>()?).await?;
         let write = async { self.documents.write(guard.key().as_str(), text) };

@@ -4,7 +4,7 @@
 //!
 //! Section: guarantees.md#elections
 
-use std::collections::BTreeSet;
+use std::collections::{HashMap, HashSet};
 use std::env;
 use std::future::poll_fn;
 use std::pin::Pin;
@@ -121,46 +121,51 @@ async fn a_thousand_observers_see_every_leader_that_lasts(place: Place<'_>) {
     );
 }
 
-/// A leader: its process, and its fence.
-type Name = (u32, u64);
+/// The process of a leader, and what it publishes.
+type Name = (u32, Box<str>);
 
-/// All leaders that an observer sees, in its order.
-async fn seen(mut leaders: Leaders) -> Vec<Name> {
+/// All leaders that an observer sees, in its order, each with its token.
+async fn seen(mut leaders: Leaders) -> Vec<(Name, u64)> {
     let mut seen = Vec::new();
     while let Some(leader) = leaders.next().await {
         let process = leader.process.expect("a process of this machine");
-        seen.push((process, leader.fencing_token.get()));
+        seen.push(((process, leader.data), leader.fencing_token.get()));
     }
     seen
 }
 
-/// Those who have led.
+/// Those who have led, as far as they have heard of it before their lease ended.
 #[derive(Default)]
 struct Led {
-    all: BTreeSet<Name>,
-    fences: BTreeSet<u64>,
-    /// The fences that everybody has to see.
-    lasted: BTreeSet<u64>,
+    fences: HashMap<Name, u64>,
+    /// The largest fence.
+    latest: u64,
+    /// Those that everybody has to see.
+    lasted: Vec<Name>,
     killed: usize,
     stopped: usize,
 }
 
 impl Led {
-    fn check(&self, seen: &[Name], exact: bool) {
-        assert!(seen.is_sorted_by_key(|(_, fence)| *fence), "{seen:?}");
-        let fences: Vec<_> = seen.iter().map(|it| self.fence(*it, exact)).collect();
+    fn check(&self, seen: &[(Name, u64)], exact: bool) {
+        assert!(seen.is_sorted_by(|(_, a), (_, b)| a < b), "{seen:?}");
+        let known = seen.iter().filter_map(|(name, shown)| {
+            let fence = *self.fences.get(name)?;
+            assert!(
+                *shown <= fence && (*shown == fence || !exact),
+                "{name:?}: {shown} of {fence}"
+            );
+            Some(fence)
+        });
+        let fences: Vec<_> = known.collect();
         assert!(fences.is_sorted_by(|a, b| a < b), "{fences:?}: {seen:?}");
-        let fences = fences.into_iter().collect();
-        let missed: Vec<_> = self.lasted.difference(&fences).collect();
+        let names: HashSet<_> = seen.iter().map(|(name, _)| name).collect();
+        let missed: Vec<_> = self
+            .lasted
+            .iter()
+            .filter(|it| !names.contains(it))
+            .collect();
         assert!(missed.is_empty(), "missed {missed:?}: {seen:?}");
-    }
-
-    /// The fence of the leader that an observer has seen: a process has one position in the queue at a time.
-    fn fence(&self, (process, seen): Name, exact: bool) -> u64 {
-        let next = self.all.range((process, seen)..=(process, u64::MAX)).next();
-        let (_, fence) = next.unwrap_or_else(|| panic!("{process} never led with {seen}"));
-        assert!(!exact || *fence == seen, "{fence} was seen as {seen}");
-        *fence
     }
 }
 
@@ -190,16 +195,16 @@ async fn lead(place: Place<'_>, changes: usize) -> Led {
     }
     let mut led = Led::default();
     let mut fates = std::iter::repeat_with(ten).flatten();
-    while led.all.len() < changes {
-        let (leader, fence) = next(&mut candidates).await;
+    while led.fences.len() < changes {
+        let (leader, data, fence) = next(&mut candidates).await;
         candidates.iter().for_each(Worker::resume);
-        let is_latest = led.fences.last().is_none_or(|last| *last < fence);
-        assert!(led.fences.insert(fence), "{fence} led twice");
-        led.all.insert((candidates[leader].pid(), fence));
-        if !is_latest {
+        let name = (candidates[leader].pid(), data);
+        led.fences.insert(name.clone(), fence);
+        if fence <= led.latest {
             // Its lease ended before its line was read.
             continue;
         }
+        led.latest = fence;
         let (lasts, end) = fates.next().expect("there is no end of them");
         let began = Instant::now();
         let time = if lasts {
@@ -209,7 +214,7 @@ async fn lead(place: Place<'_>, changes: usize) -> Led {
         };
         sleep(LASTS.mul_f64(time)).await;
         if began.elapsed() >= LASTS {
-            led.lasted.insert(fence);
+            led.lasted.push(name);
         }
         match end {
             End::Resigns => candidates[leader].send(&format!("resign {fence}")).await,
@@ -232,8 +237,8 @@ async fn candidate(place: Place<'_>) -> Worker {
     Worker::candidate(program, place.url, [ELECTION, "it"], place.ttl).await
 }
 
-/// The number of the next leader, and its fence.
-async fn next(candidates: &mut [Worker]) -> (usize, u64) {
+/// The number of the next leader, what it publishes, and its fence.
+async fn next(candidates: &mut [Worker]) -> (usize, Box<str>, u64) {
     loop {
         let lines = candidates.iter_mut().map(|it| Box::pin(it.line()));
         let mut lines: Vec<Pin<Box<_>>> = lines.collect();
@@ -246,8 +251,8 @@ async fn next(candidates: &mut [Worker]) -> (usize, u64) {
             Poll::Pending
         });
         let (number, line) = within(TIME_LIMIT, first).await;
-        if let Some((_, fence)) = line.split_once(" granted ") {
-            return (number, fence.parse().expect("a fence"));
+        if let Some((data, fence)) = line.split_once(" granted ") {
+            return (number, data.into(), fence.parse().expect("a fence"));
         }
     }
 }

@@ -55,14 +55,14 @@ async fn a_leader_that_stops_is_followed(url: &str) {
     let mut stopped = candidate(url, "stopped").await;
     let first = stopped.fence().await;
     let seen = next(&mut leaders).await;
-    assert_eq!(&*seen.data, "stopped");
+    assert_eq!(&*seen.data, "stopped 1");
     let mut killed = candidate(url, "killed").await;
     waits(&locks, ELECTION, 1).await;
     stopped.pause();
     let second = killed.fence().await;
     assert!(second > first, "{second}, after {first}");
     let after = next(&mut leaders).await;
-    assert_eq!(&*after.data, "killed");
+    assert_eq!(&*after.data, "killed 1");
     assert!(after.fencing_token > seen.fencing_token);
     stopped.resume();
     assert_eq!(stopped.line().await, "stopped lost");
@@ -71,12 +71,12 @@ async fn a_leader_that_stops_is_followed(url: &str) {
     let third = stopped.fence().await;
     assert!(third > second, "{third}, after {second}");
     let last = next(&mut leaders).await;
-    assert_eq!(&*last.data, "stopped");
+    assert_eq!(&*last.data, "stopped 2");
     assert!(last.fencing_token > after.fencing_token);
 }
 
-async fn candidate(url: &str, data: &str) -> Worker {
-    Worker::candidate(env!("CARGO_BIN_EXE_worker"), url, [ELECTION, data], TTL).await
+async fn candidate(url: &str, name: &str) -> Worker {
+    Worker::candidate(env!("CARGO_BIN_EXE_worker"), url, [ELECTION, name], TTL).await
 }
 
 #[tokio::test]
