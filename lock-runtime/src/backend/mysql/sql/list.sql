@@ -11,8 +11,8 @@ END
 -- overview(pattern, after, most, named) → the basic facts about the next locks that are held, cool down or are waited for: a row
 -- for each lock, or for each of its first holders, of which so many are named. Waiters of sessions that are gone count.
 --
--- name, kind as the holder holds it (null while nobody does, or /2 for two permits that cool down), held by, waiting, µs since the first waiter joined, and of a holder, null where there
--- is none: its name, ms left, fence, µs since its grant
+-- name, kind as the holder holds it (null while nobody does, or /2 for two permits that cool down), held by, waiting, µs since the
+-- first waiter joined, and of a holder, null where there is none: its name, ms left, fence, µs since its grant
 CREATE PROCEDURE lock_runtime_overview(IN p_pattern BLOB, IN p_after VARBINARY(1152), IN p_most INT, IN p_named INT)
 SQL SECURITY DEFINER
 BEGIN
