@@ -258,6 +258,11 @@ crashes: setup ## Kills servers of PostgreSQL and promotes standbys, 100 times e
 	cargo test -q -p tests --test postgres --no-run
 	$(if $(ROUNDS),LOCK_ROUNDS=$(ROUNDS)) cargo test -q -p tests --test postgres -- --ignored --nocapture --test-threads=2
 
+.PHONY: elections
+elections: setup ## Shows 1,000 observers 1,000 leaders (COUNT=N), in ten minutes for each of four stores (STORE=redis, postgres, etcd, zookeeper)
+	LOCK_CHANGES=$(or $(COUNT),1000) cargo test -q -p tests --test elections changes::on_$(STORE) -- \
+	    --include-ignored --nocapture --test-threads=2
+
 .PHONY: torture-etcd
 torture-etcd: setup ## Stops, kills and cuts off leaders of etcd for seven minutes under load and checks 10,000 grants
 	cargo test -q -p tests --test etcd -- --ignored --nocapture
