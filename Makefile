@@ -118,6 +118,27 @@ mysql: ## Fetches a MariaDB server for the tests, where Debian's packages can be
 	    for package in *.deb; do dpkg -x "$$package" . && rm "$$package"; done; } >/dev/null 2>&1 || \
 	    echo 'NOTICE: locks on MySQL cannot be tested: the packages of MariaDB cannot be had' >&2
 
+# Debian's stable suites have MariaDB alone. A configuration of its own keeps the other suite out of the system's.
+UNSTABLE = $(CURDIR)/target/mysql-unstable
+UNSTABLE_APT = apt-get -q -o Dir::State=$(UNSTABLE)/apt/state -o Dir::State::status=$(UNSTABLE)/apt/status \
+    -o Dir::Cache=$(UNSTABLE)/apt/cache -o Dir::Etc=$(UNSTABLE)/apt -o APT::Sandbox::User=
+.PHONY: mysql-unstable
+mysql-unstable:
+	@[ -x $(UNSTABLE)/usr/sbin/mysqld ] || { rm -rf $(UNSTABLE) && mkdir -p $(UNSTABLE)/apt/state/lists/partial \
+	    $(UNSTABLE)/apt/cache/archives/partial $(UNSTABLE)/apt/preferences.d && cd $(UNSTABLE) && touch apt/status && \
+	    mirror=$$(apt-get indextargets --format '$$(REPO_URI)' 'Created-By: Packages' 'Label: Debian' | head -n 1) && \
+	    echo "deb [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] $$mirror sid main" > apt/sources.list && \
+	    $(call limited,120) $(UNSTABLE_APT) update && $(call limited,300) $(UNSTABLE_APT) download $$( \
+	        $(UNSTABLE_APT) install -qq --print-uris --no-install-recommends mysql-server-core | \
+	        sed 's/^[^ ]* \([^_]*\)_.*/\1/' | grep -Ev '^(perl.*|libperl.*|gcc-.*|libc-gconv.*)$$') && \
+	    for package in *.deb; do dpkg -x "$$package" . && rm "$$package"; done && rm -r apt; } >/dev/null 2>&1 || \
+	    echo "NOTICE: locks are not tested on MySQL, only on MariaDB: the packages of Debian's suite sid cannot be had" >&2
+
+.PHONY: mysql-tests
+mysql-tests: mysql-unstable ## Runs the tests of the store on MySQL, which `make test` runs on MariaDB; the server is Debian's, of the suite sid
+	@if [ -x $(UNSTABLE)/usr/sbin/mysqld ]; then export MYSQL_PREFIX=$(UNSTABLE); \
+	    $(CARGO_TEST) -p tests --test mysql && $(CARGO_TEST) -p tests --tests on_mysql::; fi
+
 .PHONY: build
 build: ## Builds everything that is tested
 	$(call timed,build,cargo test --workspace --no-run)

@@ -57,7 +57,7 @@ macro_rules! on_every_store {
         }
         $crate::tests_of_store! {
             ($) on_mysql, starts: $crate::MysqlHome::start(),
-            can: [read downgrade permits several_keys min_hold list force_release ask fencing fair max_waiters tickets graph],
+            can: [read downgrade permits take several_keys min_hold list force_release ask history fencing fair max_waiters tickets graph],
             $($tests)*
         }
         $crate::tests_of_store! {

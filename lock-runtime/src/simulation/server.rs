@@ -492,7 +492,7 @@ impl Lock {
             left: first.map(|it| it.until.since(now)),
             // It says nothing that anything is decided by.
             crowd: Crowd::default(),
-            by_far: false,
+            before: Some(0),
         }
     }
 

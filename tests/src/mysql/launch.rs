@@ -23,15 +23,28 @@ const ATTEMPTS: u32 = 10;
 const READY: &[&str] = &["ready for connections"];
 
 /// Settings of every server, small ones.
-const OPTIONS: [&str; 8] = [
+const OPTIONS: [&str; 6] = [
     "--bind-address=127.0.0.1",
-    "--innodb-log-file-size=8M",
     "--innodb-buffer-pool-size=32M",
     "--innodb-flush-method=nosync",
     "--key-buffer-size=1M",
-    "--aria-pagecache-buffer-size=1M",
     "--max-connections=400",
     "--innodb-buffer-pool-dump-at-shutdown=OFF",
+];
+
+/// What only MariaDB knows.
+const OF_MARIADB: [&str; 2] = [
+    "--innodb-log-file-size=8M",
+    "--aria-pagecache-buffer-size=1M",
+];
+
+/// What only MySQL knows. It keeps a binary log by default.
+const OF_MYSQL: [&str; 5] = [
+    "--innodb-redo-log-capacity=16M",
+    "--sync-binlog=0",
+    "--mysqlx=OFF",
+    "--secure-file-priv=NULL",
+    "--performance-schema=OFF",
 ];
 
 /// The scripts that make the tables of a new server.
@@ -46,6 +59,7 @@ const SCRIPTS: [&str; 3] = [
 pub struct MysqlServerBuilder {
     options: Vec<String>,
     identity: Option<(String, String)>,
+    plain: bool,
 }
 
 impl MysqlServerBuilder {
@@ -58,6 +72,12 @@ impl MysqlServerBuilder {
     /// Encrypts for those who ask for it, on the same port.
     pub fn tls(mut self, identity: Identity) -> Self {
         self.identity = Some((identity.certificate, identity.key));
+        self
+    }
+
+    /// Encrypts for nobody. MySQL has a certificate of its own by default.
+    pub fn plain(mut self) -> Self {
+        self.plain = true;
         self
     }
 
@@ -91,6 +111,11 @@ impl MysqlServerBuilder {
         let socket = directory.path().join("socket");
         let mut command = program.words(data);
         command.extend(OPTIONS.map(OsString::from));
+        if program.is_mysql {
+            command.extend(OF_MYSQL.map(OsString::from));
+        } else {
+            command.extend(OF_MARIADB.map(OsString::from));
+        }
         command.push(format!("--port={port}").into());
         command.push(format!("--server-id={port}").into());
         command.push(format!("--socket={}", socket.display()).into());
@@ -102,6 +127,14 @@ impl MysqlServerBuilder {
                 command.push(format!("--{option}={}", file.display()).into());
             }
         }
+        if self.plain {
+            let option = if program.is_mysql {
+                "--tls-version="
+            } else {
+                "--skip-ssl"
+            };
+            command.push(option.into());
+        }
         command.extend(self.options.iter().map(OsString::from));
         match process(&command).await {
             Ok(process) => Some(MysqlServer {
@@ -111,7 +144,7 @@ impl MysqlServerBuilder {
                 directory,
             }),
             Err(log) if log.contains("Address already in use") => None,
-            Err(log) => panic!("MariaDB did not start:\n{log}"),
+            Err(log) => panic!("the server did not start:\n{log}"),
         }
     }
 }
@@ -132,11 +165,20 @@ async fn template(program: &Program) -> PathBuf {
     static TEMPLATE: OnceCell<PathBuf> = OnceCell::const_new();
     let make = async || {
         let kept = Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/mysql-data");
-        let template = kept.join("template");
+        let name = if program.is_mysql {
+            "template-mysql"
+        } else {
+            "template"
+        };
+        let template = kept.join(name);
         if !template.exists() {
             let fresh = kept.join(unique("fresh"));
             fs::create_dir_all(&fresh).expect("a folder for the data");
-            bootstrap(program, &fresh).await;
+            if program.is_mysql {
+                initialize(program, &fresh).await;
+            } else {
+                bootstrap(program, &fresh).await;
+            }
             // Another process may have been faster.
             if fs::rename(&fresh, &template).is_err() {
                 fs::remove_dir_all(&fresh).expect("a folder of ours");
@@ -183,6 +225,18 @@ async fn bootstrap(program: &Program, data: &Path) {
     let output = output.expect("the server ends");
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{words:?}: {said}");
+}
+
+/// The same for MySQL, which has its scripts built in.
+async fn initialize(program: &Program, data: &Path) {
+    let script = data.with_extension("sql");
+    fs::write(&script, format!("CREATE DATABASE {DATABASE};\n")).expect("a file for the server");
+    let mut words = program.words(data);
+    words.extend(["--initialize-insecure", "--innodb-flush-method=nosync"].map(OsString::from));
+    words.extend(OF_MYSQL.map(OsString::from));
+    words.push(format!("--init-file={}", script.display()).into());
+    run(words.into_iter()).await;
+    fs::remove_file(script).expect("a file of ours");
 }
 
 async fn run(words: impl Iterator<Item = OsString>) {

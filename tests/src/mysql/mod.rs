@@ -1,4 +1,4 @@
-//! MariaDB servers of the test's own, where the binaries are at hand.
+//! MySQL and MariaDB servers of the test's own, where the binaries are at hand.
 
 mod launch;
 mod peer;
@@ -47,6 +47,11 @@ impl MysqlServer {
     /// The address that it listens on.
     pub fn addr(&self) -> SocketAddr {
         (Ipv4Addr::LOCALHOST, self.port).into()
+    }
+
+    /// Its process.
+    pub fn pid(&self) -> u32 {
+        self.process.pid()
     }
 
     /// The URL of its database for the superuser.

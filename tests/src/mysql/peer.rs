@@ -79,9 +79,15 @@ impl MysqlPeer {
         hello.extend([user.as_bytes(), &[0, 0], database.as_bytes(), &[0]].concat());
         hello.extend(b"mysql_native_password\0");
         this.send(1, &hello).await?;
-        match this.payload().await? {
-            ok if ok[0] == 0 => Ok(this),
-            refused => Err(error(&refused)),
+        let mut said = this.payload().await?;
+        if said[0] == 0xfe {
+            // Another plugin, whose proof of no password is nothing too.
+            this.send(3, &[]).await?;
+            said = this.payload().await?;
+        }
+        match said[0] {
+            0 => Ok(this),
+            _ => Err(error(&said)),
         }
     }
 

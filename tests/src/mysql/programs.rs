@@ -16,6 +16,8 @@ const FETCHED: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../target/mysql");
 pub(super) struct Program {
     server: PathBuf,
     prefix: PathBuf,
+    /// Whether it is MySQL, and not MariaDB.
+    pub(super) is_mysql: bool,
 }
 
 static PROGRAM: LazyLock<Option<Program>> = LazyLock::new(|| {
@@ -27,9 +29,8 @@ static PROGRAM: LazyLock<Option<Program>> = LazyLock::new(|| {
 /// The program of the machine; without it, a notice says that `test` is skipped.
 pub(super) fn find(test: &str) -> Option<&'static Program> {
     if PROGRAM.is_none() {
-        let notice = format!(
-            "NOTICE: {test} not run on MySQL: no MariaDB server; `make setup` fetches it\n"
-        );
+        let notice =
+            format!("NOTICE: {test} not run on MySQL: no server; `make setup` fetches MariaDB\n");
         // Not by a macro: the output of a test that passes is not shown.
         let _ = io::stderr().write_all(notice.as_bytes());
     }
@@ -38,14 +39,37 @@ pub(super) fn find(test: &str) -> Option<&'static Program> {
 
 impl Program {
     fn of(prefix: PathBuf) -> Option<Self> {
-        let server = prefix.join("usr/sbin/mariadbd");
-        server.exists().then_some(Self { server, prefix })
+        ["mariadbd", "mysqld"].iter().find_map(|name| {
+            let server = prefix.join("usr/sbin").join(name);
+            let is_mysql = *name == "mysqld";
+            server.exists().then(|| Self {
+                server,
+                prefix: prefix.clone(),
+                is_mysql,
+            })
+        })
+    }
+
+    /// The words that start the program: by the loader that was unpacked with it, if there is one.
+    fn call(&self) -> Vec<OsString> {
+        let libraries = self.prefix.join("usr/lib/x86_64-linux-gnu");
+        let loader = libraries.join("ld-linux-x86-64.so.2");
+        if !self.is_mysql || self.prefix == Path::new("/") || !loader.exists() {
+            return vec![self.server.clone().into()];
+        }
+        vec![
+            loader.into(),
+            "--library-path".into(),
+            libraries.into(),
+            self.server.clone().into(),
+        ]
     }
 
     /// The words that start it with data in this folder.
     pub(super) fn words(&self, data: &Path) -> Vec<OsString> {
         let share = self.share();
-        let mut words = vec![self.server.clone().into(), "--no-defaults".into()];
+        let mut words = self.call();
+        words.push("--no-defaults".into());
         if rustix::process::geteuid().is_root() {
             words.push("--user=root".into());
         }

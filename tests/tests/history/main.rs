@@ -14,6 +14,7 @@ use tokio::task::JoinSet;
 
 mod etcd_server;
 mod in_memory;
+mod mysql_server;
 mod postgres_server;
 mod redis_server;
 

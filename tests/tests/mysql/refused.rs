@@ -9,20 +9,62 @@ use crate::{invalid, refused, server};
 
 const TEST: &str = "tests/mysql";
 
+/// A server that encrypts, with a user who has a password.
+async fn with_password(authority: &Authority) -> Option<MysqlServer> {
+    let builder = MysqlServer::builder().tls(authority.issue_for_loopback());
+    let server = builder.start(TEST).await?;
+    for sql in [
+        "CREATE USER shop@'127.0.0.1' IDENTIFIED BY 's3cret'",
+        "GRANT ALL ON shop.* TO shop@'127.0.0.1'",
+    ] {
+        server.cmd(sql).await;
+    }
+    Some(server)
+}
+
 #[tokio::test]
 async fn a_password_is_proven_and_not_sent() {
-    let Some(server) = server().await else { return };
-    server
-        .cmd("CREATE USER shop@'127.0.0.1' IDENTIFIED BY 's3cret'")
-        .await;
-    server.cmd("GRANT ALL ON shop.* TO shop@'127.0.0.1'").await;
+    let authority = Authority::new();
+    let Some(server) = with_password(&authority).await else {
+        return;
+    };
     let url = |password| format!("mysql://shop:{password}@{}/shop", server.addr());
-    let locks = connect(&*url("s3cret")).await;
-    take_turn(&locks, "key").await;
-    let text = refused(&url("wrong")).await.to_string();
-    assert!(text.contains("denied") && !text.contains("wrong"), "{text}");
-    let text = refused(&url("")).await.to_string();
-    assert!(text.contains("denied"), "{text}");
+    // MySQL wants to see a password once.
+    let private = format!("{}?sslmode=verify-full", url("s3cret"));
+    let config = LockConfig::new(private).unwrap();
+    let config = config.tls(Tls::new().ca_pem(authority.pem()));
+    take_turn(&connect(config.clone()).await, "key").await;
+    take_turn(&connect(&*url("s3cret")).await, "key").await;
+    for password in ["wrong", ""] {
+        let text = refused(&url(password)).await.to_string();
+        let denied = ["denied", "not encrypted"]
+            .iter()
+            .any(|it| text.contains(it));
+        assert!(denied && !text.contains("wrong"), "{text}");
+    }
+}
+
+#[tokio::test]
+async fn a_password_that_the_server_has_to_see_needs_encryption() {
+    let authority = Authority::new();
+    let Some(server) = with_password(&authority).await else {
+        return;
+    };
+    if server.cmd("SELECT VERSION()").await[0].contains("MariaDB") {
+        // It has no plugin that asks for a password.
+        return;
+    }
+    let url = format!("mysql://shop:s3cret@{}/shop", server.addr());
+    let config = LockConfig::new(format!("{url}?sslmode=verify-full")).unwrap();
+    let config = config.tls(Tls::new().ca_pem(authority.pem()));
+    for _ in 0..2 {
+        let text = refused(&url).await.to_string();
+        assert!(text.contains("`sslmode=verify-full`"), "{text}");
+        take_turn(&connect(config.clone()).await, "key").await;
+        take_turn(&connect(&*url).await, "key").await;
+        // Forgets the passwords that it has seen.
+        server.cmd("FLUSH PRIVILEGES").await;
+    }
 }
 
 #[tokio::test]
@@ -52,8 +94,7 @@ async fn connections_are_encrypted_and_the_server_is_verified() {
 
 #[tokio::test]
 async fn a_server_that_does_not_encrypt_gets_no_password() {
-    let builder = MysqlServer::builder().option("--skip-ssl");
-    let Some(server) = builder.start(TEST).await else {
+    let Some(server) = MysqlServer::builder().plain().start(TEST).await else {
         return;
     };
     let url = format!("{}?sslmode=verify-full", server.url());

@@ -240,8 +240,9 @@ impl Member for Connection {
         if self.link.awaits_answer() {
             return any;
         }
+        let apart = std::mem::take(&mut self.apart) || self.procedures.keep_history();
         let calls = self.queue.calls();
-        for batch in batches(calls, std::mem::take(&mut self.apart)) {
+        for batch in batches(calls, apart) {
             if let Some(call) = self.procedures.call(&batch, &server) {
                 any |= self.link.send([(call, Task::Claims(batch))]);
             }

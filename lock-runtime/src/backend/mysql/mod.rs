@@ -45,7 +45,8 @@ fn unconnected(setup: &Setup, address: &Address, sessions: Vec<Session>) -> Pool
     let longest = setup.quarantine.map_or(0, |it| it.as_millis());
     let names = Names::new(&setup.prefix);
     let longest = i64::try_from(longest).unwrap_or(i64::MAX);
-    let procedures = Arc::new(Procedures::new(names.clone(), longest));
+    let history = i64::try_from(setup.history).unwrap_or(i64::MAX);
+    let procedures = Arc::new(Procedures::new(names.clone(), longest, history));
     let dialer = Dialer::new(address, setup);
     let now = setup.clock.now();
     let connection = |(number, session)| {

@@ -22,11 +22,33 @@ pub(super) struct Procedures {
     names: Names,
     /// The quarantine in milliseconds; zero for none.
     longest: i64,
+    /// How many grants of each lock are remembered; zero for none.
+    history: i64,
 }
 
 impl Procedures {
-    pub(super) fn new(names: Names, longest: i64) -> Self {
-        Self { names, longest }
+    pub(super) fn new(names: Names, longest: i64, history: i64) -> Self {
+        // The procedures count in an `INT`.
+        let history = history.min(i32::MAX.into());
+        Self {
+            names,
+            longest,
+            history,
+        }
+    }
+
+    /// Whether each grant and each release is noted.
+    pub(super) fn keep_history(&self) -> bool {
+        self.history > 0
+    }
+
+    /// The procedure that also writes to the history, if one is kept.
+    fn noted(&self, plain: &'static str, noted: &'static str, mut args: Vec<Arg>) -> Procedure {
+        if !self.keep_history() {
+            return (plain, args);
+        }
+        args.push(self.history.into());
+        (noted, args)
     }
 
     /// Whether a server may have to grant nothing for a while.
@@ -117,7 +139,7 @@ impl Procedures {
                     name::of_ticket(*ticket, &bearer.name).into(),
                     signed(millis(*time)).max(1).into(),
                 ];
-                ("issue", args)
+                self.noted("issue", "issue_noted", args)
             }
             Call::Downgrade(bearer) => {
                 let args = vec![
@@ -126,7 +148,7 @@ impl Procedures {
                     server.session.token().into(),
                     self.longest.into(),
                 ];
-                ("downgrade", args)
+                self.noted("downgrade", "downgrade_noted", args)
             }
             Call::Step(step) => self.step(step, server)?,
             // No chains are formed where nobody is notified, and nobody asks holders here: the server knows since when they
@@ -152,7 +174,7 @@ impl Procedures {
             most.into(),
             self.longest.into(),
         ];
-        ("acquire", args)
+        self.noted("acquire", "acquire_noted", args)
     }
 
     fn adopt(&self, bearer: &Bearer) -> Procedure {
@@ -167,7 +189,7 @@ impl Procedures {
             ticket.unwrap_or_default().into(),
             self.longest.into(),
         ];
-        ("adopt", args)
+        self.noted("adopt", "adopt_noted", args)
     }
 
     fn ask(&self, bearers: &[Bearer], server: &Server) -> Procedure {
@@ -183,7 +205,7 @@ impl Procedures {
             server.session.token().into(),
             self.longest.into(),
         ];
-        ("ask", args)
+        self.noted("ask", "ask_noted", args)
     }
 
     fn release(
@@ -202,7 +224,7 @@ impl Procedures {
             server.session.token().into(),
             self.longest.into(),
         ];
-        ("release", args)
+        self.noted("release", "release_noted", args)
     }
 
     fn renewal<'a>(&self, leases: impl Iterator<Item = (&'a Bearer, i64)>) -> Procedure {
@@ -262,8 +284,9 @@ impl Procedures {
                 let args = vec![self.name(key), session.into(), self.longest.into()];
                 ("force", args)
             }
-            // No history is kept, and the other is a statement by itself.
-            Inspect::History(_) | Inspect::Look(_) => return None,
+            Inspect::History(key) => ("grants", vec![self.name(key)]),
+            // A statement by itself.
+            Inspect::Look(_) => return None,
         })
     }
 

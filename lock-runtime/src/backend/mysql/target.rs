@@ -24,8 +24,6 @@ impl Target for Address {
     fn capabilities(&self) -> Capabilities {
         Capabilities {
             answers: false,
-            history: false,
-            take: false,
             ..Capabilities::all("MySQL")
         }
     }

@@ -11,25 +11,36 @@ const PART: u32 = 8;
 const SHORTEST: Duration = Duration::from_millis(2);
 const LONGEST: Duration = Duration::from_millis(250);
 
-/// Who holds a lock, and since when we know.
+/// Who holds a lock, and how far the queue is.
 #[derive(Debug, Default)]
-pub(super) struct Pace(Option<(Box<str>, Moment)>);
+pub(super) struct Pace {
+    /// The holder, and since when we know.
+    holder: Option<(Box<str>, Moment)>,
+    /// How many came before us at the last look.
+    last: Option<(u32, Moment)>,
+}
 
 impl Pace {
     /// How long to wait until the next look. No two clients look at the same times.
     pub(super) fn next(&mut self, now: Moment, ahead: &Ahead) -> Duration {
         let holder = &ahead.owner;
-        let known = self.0.take().filter(|(known, _)| known == holder);
+        let known = self.holder.take().filter(|(known, _)| known == holder);
         let (_, since) = self
-            .0
+            .holder
             .insert(known.unwrap_or_else(|| (holder.clone(), now)));
-        let held = now.since(*since);
-        let usual = if ahead.by_far {
-            LONGEST
-        } else {
-            (held / PART).clamp(SHORTEST, LONGEST)
+        let usual = (now.since(*since) / PART).clamp(SHORTEST, LONGEST);
+        let last = std::mem::replace(&mut self.last, ahead.before.map(|it| (it, now)));
+        let next = match (ahead.before, last) {
+            (None, _) => LONGEST,
+            (Some(0), _) => usual,
+            // Most of the time until our turn, if the queue goes on like this.
+            (Some(before), Some((then, at))) if before < then => {
+                let each = now.since(at) / (then - before);
+                each.saturating_mul(before) * 3 / 4
+            }
+            (Some(before), _) => usual.saturating_mul(before),
         };
-        usual.mul_f64(0.5 + fastrand::f64())
+        next.clamp(SHORTEST, LONGEST).mul_f64(0.5 + fastrand::f64())
     }
 }
 
@@ -38,25 +49,44 @@ mod tests {
     use super::*;
     use crate::types::crowd::Crowd;
 
+    /// Checks how long it is until the next look.
+    fn expect(pace: &mut Pace, now: Moment, holder: &str, before: Option<u32>, usual: Duration) {
+        let ahead = Ahead {
+            owner: holder.into(),
+            left: None,
+            crowd: Crowd::default(),
+            before,
+        };
+        let next = pace.next(now, &ahead);
+        assert!(next >= usual / 2 && next <= usual * 3 / 2, "{next:?}");
+    }
+
     #[test]
     fn the_longer_a_lock_is_held_the_less_often_it_is_looked_at() {
         let second = Duration::from_secs(1);
         let start = Moment::from_nanos(1);
         let mut pace = Pace::default();
-        let mut within = |now, holder: &str, usual: Duration| {
-            let ahead = Ahead {
-                owner: holder.into(),
-                left: None,
-                crowd: Crowd::default(),
-                by_far: holder == "far",
-            };
-            let next = pace.next(now, &ahead);
-            assert!(next >= usual / 2 && next <= usual * 3 / 2, "{next:?}");
-        };
-        within(start, "a", SHORTEST);
-        within(start.after(second), "a", second / PART);
-        within(start.after(60 * second), "a", LONGEST);
-        within(start.after(61 * second), "b", SHORTEST);
-        within(start.after(61 * second), "far", LONGEST);
+        let first = Some(0);
+        expect(&mut pace, start, "a", first, SHORTEST);
+        expect(&mut pace, start.after(second), "a", first, second / PART);
+        expect(&mut pace, start.after(60 * second), "a", first, LONGEST);
+        expect(&mut pace, start.after(61 * second), "b", first, SHORTEST);
+        expect(&mut pace, start.after(61 * second), "b", None, LONGEST);
+    }
+
+    #[test]
+    fn a_waiter_looks_again_shortly_before_its_turn() {
+        let ms = Duration::from_millis;
+        let start = Moment::from_nanos(1);
+        let mut pace = Pace::default();
+        expect(&mut pace, start, "a", Some(20), 20 * SHORTEST);
+        // Ten hand-overs in 40 ms, and ten are left.
+        expect(&mut pace, start.after(ms(40)), "b", Some(10), ms(30));
+        expect(&mut pace, start.after(ms(70)), "c", Some(1), ms(3) * 5 / 6);
+        expect(&mut pace, start.after(ms(73)), "d", Some(0), SHORTEST);
+        // Another one of ours waits behind the one that has the lock now.
+        expect(&mut pace, start.after(ms(75)), "e", Some(9), 9 * SHORTEST);
+        expect(&mut pace, start.after(ms(99)), "e", Some(9), 9 * ms(3));
+        expect(&mut pace, start.after(ms(9_000)), "e", Some(8), LONGEST);
     }
 }

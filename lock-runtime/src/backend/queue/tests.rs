@@ -200,7 +200,7 @@ fn ahead(left_ms: u64) -> Ahead {
         owner: "token 7@host".into(),
         left: Some(Duration::from_millis(left_ms)),
         crowd: Crowd::default(),
-        by_far: false,
+        before: Some(0),
     }
 }
 

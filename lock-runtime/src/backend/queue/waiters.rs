@@ -38,21 +38,26 @@ struct KeyWaiters {
     pace: Pace,
 }
 
+/// When to ask about a key that has this pace.
+fn next(polled: bool, pace: &mut Pace, now: Moment, ahead: &Ahead) -> Moment {
+    let jitter = Duration::from_millis(fastrand::u64(1..=JITTER_MS));
+    let ends = ahead.left.map_or(ASK_EVERY, |left| left + jitter);
+    let usual = if polled || ahead.is_foreign() {
+        pace.next(now, ahead)
+    } else {
+        ASK_EVERY
+    };
+    now.after(ends.min(usual))
+}
+
 impl Waiters {
     /// When to ask about a key next, given the current holder. A foreign one notifies nobody
     /// when it lets go, and others like it are quick to take the lock.
     pub(crate) fn next(&mut self, key: &LockKey, now: Moment, ahead: &Ahead) -> Moment {
-        let jitter = Duration::from_millis(fastrand::u64(1..=JITTER_MS));
-        let ends = ahead.left.map_or(ASK_EVERY, |left| left + jitter);
-        let usual = if self.polled || ahead.is_foreign() {
-            let mut first = Pace::default();
-            let waiting = self.by_key.get_mut(key);
-            let pace = waiting.map_or(&mut first, |waiting| &mut waiting.pace);
-            pace.next(now, ahead)
-        } else {
-            ASK_EVERY
-        };
-        now.after(ends.min(usual))
+        let mut first = Pace::default();
+        let waiting = self.by_key.get_mut(key);
+        let pace = waiting.map_or(&mut first, |waiting| &mut waiting.pace);
+        next(self.polled, pace, now, ahead)
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -66,8 +71,15 @@ impl Waiters {
 
     /// A waiter knows that it is in the queue.
     pub(crate) fn join(&mut self, bearer: &Bearer, now: Moment, ahead: &Ahead) {
-        let at = self.next(&bearer.terms.key, now, ahead);
+        let mut pace = Pace::default();
+        let at = next(self.polled, &mut pace, now, ahead);
+        let key = &bearer.terms.key;
+        // Others of ours that wait already come first.
+        let is_first = !self.has(key);
         self.join_later(bearer, at);
+        if is_first && let Some(waiting) = self.by_key.get_mut(key) {
+            waiting.pace = pace;
+        }
     }
 
     /// A waiter wants to know its position, at `at` or before.

@@ -102,9 +102,9 @@ impl Replies {
 
     /// Reads a `reply`.
     fn acquired(&mut self, row: &Row) -> Result<Reply, Trouble> {
-        // A caller that waits before a newcomer joins comes before it.
-        let by_far = row.number(5).is_some_and(|others: u64| others > 0);
-        let ahead = || ahead(row, 3, by_far).ok_or_else(mismatch);
+        // All who wait before a newcomer joins come before it.
+        let before = row.number(5).unwrap_or(0);
+        let ahead = || ahead(row, 3, Some(before)).ok_or_else(mismatch);
         match row.text(0) {
             Some("granted") => {
                 let fence = row.number(1).ok_or_else(mismatch)?;
@@ -135,7 +135,7 @@ impl Replies {
             Ok(fence) => Standing::Granted { fence },
         };
         Ok(Reply::Asked {
-            ahead: ahead(row, 0, row.number(4) == Some(0)).ok_or_else(mismatch)?,
+            ahead: ahead(row, 0, before(row)).ok_or_else(mismatch)?,
             standings: fences.into_iter().map(standing).collect(),
         })
     }
@@ -164,10 +164,16 @@ pub(crate) fn mismatch() -> Trouble {
     Trouble::Unknown(Arc::new(said))
 }
 
+/// How many come before those that an `ask` was about. Only some functions count them.
+fn before(row: &Row) -> Option<u32> {
+    let is_behind = row.number(4) == Some(0);
+    row.number(6).or_else(|| (!is_behind).then_some(0))
+}
+
 /// Reads how much is left of the lease, the holder, and how many wait for how long.
-fn ahead(row: &Row, first: usize, by_far: bool) -> Option<Ahead> {
+fn ahead(row: &Row, first: usize, before: Option<u32>) -> Option<Ahead> {
     Some(Ahead {
-        by_far,
+        before,
         owner: row.text(first + 1).unwrap_or_default().into(),
         left: Some(Duration::from_millis(row.number(first)?)),
         crowd: Crowd {

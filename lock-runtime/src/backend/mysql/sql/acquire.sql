@@ -2,7 +2,7 @@
 -- that nobody waits for, or joins the queue. A token that holds the lock already is extended instead of finding itself in
 -- the way.
 --
--- kind     x, r, p3
+-- kind     x, r, p3, p3/2 to take two of three permits
 -- wait     false to try once
 -- place    that of an earlier token of the same waiter, or null
 -- most     how many may wait at most, or null
@@ -22,7 +22,7 @@
 
 -- All of acquire but the quarantine and the transaction; writes the reply.
 CREATE PROCEDURE lock_runtime_acquire_in(
-  IN p_name VARBINARY(1152), IN p_token BINARY(16), IN p_who BLOB, IN p_kind VARBINARY(12), IN p_ttl INT,
+  IN p_name VARBINARY(1152), IN p_token BINARY(16), IN p_who BLOB, IN p_kind VARBINARY(24), IN p_ttl INT,
   IN p_session BINARY(16), IN p_wait BOOL, IN p_place BIGINT, IN p_most INT, IN p_number INT
 )
 SQL SECURITY DEFINER
@@ -33,8 +33,8 @@ BEGIN
   DECLARE v_holder BLOB;
   DECLARE t BIGINT;
   DECLARE CONTINUE HANDLER FOR NOT FOUND SET v_found = FALSE;
-  IF NOT (p_kind IN ('x', 'r') OR LEFT(p_kind, 1) = 'p' AND CAST(SUBSTR(p_kind, 2) AS UNSIGNED) > 0) THEN
-    SIGNAL SQLSTATE '22023' SET MESSAGE_TEXT = 'the kind is x, r, or p and a number';
+  IF NOT (p_kind IN ('x', 'r') OR CONVERT(p_kind USING latin1) REGEXP '^p[1-9][0-9]*(/[1-9][0-9]*)?$') THEN
+    SIGNAL SQLSTATE '22023' SET MESSAGE_TEXT = 'the kind is x, r, p and a number, or that with / and how many to take';
   END IF;
   CALL lock_runtime_take(p_name, TRUE, v_found);
   IF p_most IS NOT NULL THEN CALL lock_runtime_make_room(p_name, p_session, p_most, p_wait); END IF;
@@ -93,9 +93,9 @@ BEGIN
   SET p_wait = p_wait AND v_waiters < p_most;
 END
 //
-CREATE PROCEDURE lock_runtime_acquire(
-  IN p_name VARBINARY(1152), IN p_token BINARY(16), IN p_who BLOB, IN p_kind VARBINARY(12), IN p_ttl INT,
-  IN p_session BINARY(16), IN p_wait BOOL, IN p_place BIGINT, IN p_most INT, IN p_longest BIGINT
+CREATE PROCEDURE lock_runtime_acquire{noted}(
+  IN p_name VARBINARY(1152), IN p_token BINARY(16), IN p_who BLOB, IN p_kind VARBINARY(24), IN p_ttl INT,
+  IN p_session BINARY(16), IN p_wait BOOL, IN p_place BIGINT, IN p_most INT, IN p_longest BIGINT{keep}
 )
 SQL SECURITY DEFINER
 BEGIN
@@ -108,6 +108,7 @@ BEGIN
     SELECT 'quarantined', NULL, NULL, v_left, NULL, NULL, NULL, NULL, NULL;
   ELSE
     CALL lock_runtime_acquire_in(p_name, p_token, p_who, p_kind, p_ttl, p_session, p_wait, p_place, p_most, NULL);
+    {note holders}
   END IF;
   COMMIT;
 END

@@ -3,8 +3,8 @@
 -- fence of the writer is open: nobody may begin before it has ended.
 --
 -- longest  as in acquire: nothing is handed on in the quarantine
-CREATE PROCEDURE lock_runtime_downgrade(
-  IN p_name VARBINARY(1152), IN p_token BINARY(16), IN p_session BINARY(16), IN p_longest BIGINT
+CREATE PROCEDURE lock_runtime_downgrade{noted}(
+  IN p_name VARBINARY(1152), IN p_token BINARY(16), IN p_session BINARY(16), IN p_longest BIGINT{keep}
 )
 SQL SECURITY DEFINER
 BEGIN
@@ -39,6 +39,7 @@ BEGIN
     SELECT TRUE INTO v_ours FROM lock_runtime_sharer
       WHERE name = p_name AND fence >= v_low AND token = p_token AND expires > t;
   END IF;
+  {note holders}
   COMMIT;
   SELECT v_ours;
 END

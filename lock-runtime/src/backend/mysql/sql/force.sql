@@ -1,5 +1,6 @@
 -- force(name, session, longest) → how many held the lock, those included that cool down: takes it from all of them and hands it
--- on. The holders find that within two seconds, or with a renewal.
+-- on. The holders find that within two seconds, or with a renewal. Goes on with the history of the lock, if it has
+-- one.
 CREATE PROCEDURE lock_runtime_force(IN p_name VARBINARY(1152), IN p_session BINARY(16), IN p_longest BIGINT)
 SQL SECURITY DEFINER
 BEGIN
@@ -7,6 +8,7 @@ BEGIN
   DECLARE v_kind VARBINARY(12);
   DECLARE v_low, v_expires, v_left, t BIGINT;
   DECLARE v_held INT DEFAULT 0;
+  DECLARE v_remembered BOOL DEFAULT FALSE;
   DECLARE EXIT HANDLER FOR SQLEXCEPTION BEGIN ROLLBACK; RESIGNAL; END;
   SET TRANSACTION ISOLATION LEVEL READ COMMITTED;
   START TRANSACTION;
@@ -14,6 +16,14 @@ BEGIN
   IF v_found THEN
     SET t = {clock};
     SELECT kind, low, expires INTO v_kind, v_low, v_expires FROM lock_runtime_lock WHERE name = p_name;
+    SET v_remembered = EXISTS (SELECT 1 FROM lock_runtime_history WHERE name = p_name);
+    IF v_remembered THEN
+      UPDATE lock_runtime_history h SET h.ended = t, h.how = 'revoked' WHERE h.name = p_name AND h.ended IS NULL AND (
+        EXISTS (SELECT 1 FROM lock_runtime_lock l
+          WHERE l.name = h.name AND l.kind = 'x' AND l.token = h.token AND l.expires > t)
+        OR v_kind <> 'x' AND EXISTS (SELECT 1 FROM lock_runtime_sharer s
+          WHERE s.name = h.name AND s.fence >= v_low AND s.token = h.token AND s.expires > t));
+    END IF;
     IF v_kind = 'x' THEN
       SET v_held = v_expires > t;
     ELSE
@@ -24,6 +34,7 @@ BEGIN
       UPDATE lock_runtime_lock SET token = NULL, session = NULL, since = t, expires = 0 WHERE name = p_name;
       CALL lock_runtime_quarantine_left(p_longest, v_left);
       IF v_left = 0 THEN CALL lock_runtime_serve(p_name, p_session); END IF;
+      IF v_remembered THEN CALL lock_runtime_note_holders(p_name, NULL); END IF;
     END IF;
   END IF;
   COMMIT;

@@ -21,7 +21,7 @@ END
 //
 -- Whether one more of this kind may hold the lock now. If its leases have ended, the guard is locked: a transaction that
 -- has asserted its fence keeps everybody out until it ends.
-CREATE PROCEDURE lock_runtime_may_enter(IN p_name VARBINARY(1152), IN p_kind VARBINARY(12), OUT p_may BOOL)
+CREATE PROCEDURE lock_runtime_may_enter(IN p_name VARBINARY(1152), IN p_kind VARBINARY(24), OUT p_may BOOL)
 SQL SECURITY DEFINER
 BEGIN
   DECLARE t BIGINT DEFAULT {clock};
@@ -32,19 +32,19 @@ BEGIN
   IF v_expires <= t THEN
     SET p_may = TRUE;
     SELECT TRUE INTO p_may FROM lock_runtime_guard WHERE name = p_name FOR UPDATE SKIP LOCKED;
-  ELSEIF p_kind = 'x' OR p_kind <> v_kind THEN
+  ELSEIF p_kind = 'x' OR SUBSTRING_INDEX(p_kind, '/', 1) <> v_kind THEN
     SET p_may = FALSE;
   ELSEIF p_kind = 'r' THEN
     SET p_may = TRUE;
   ELSE
-    SELECT COUNT(*) < CAST(SUBSTR(p_kind, 2) AS UNSIGNED) INTO p_may
+    SELECT COALESCE(SUM(permits), 0) + {permits} <= CAST(SUBSTR(v_kind, 2) AS UNSIGNED) INTO p_may
       FROM lock_runtime_sharer WHERE name = p_name AND fence >= v_low AND expires > t;
   END IF;
 END
 //
 -- Makes one more the holder, with the next fence, for ttl ms. The session is that of a waiter that has to confirm it.
 CREATE PROCEDURE lock_runtime_enter(
-  IN p_name VARBINARY(1152), IN p_kind VARBINARY(12), IN p_token BINARY(16), IN p_who BLOB, IN p_ttl INT,
+  IN p_name VARBINARY(1152), IN p_kind VARBINARY(24), IN p_token BINARY(16), IN p_who BLOB, IN p_ttl INT,
   IN p_session BINARY(16), OUT p_fence BIGINT
 )
 SQL SECURITY DEFINER
@@ -63,10 +63,10 @@ BEGIN
     UPDATE lock_runtime_lock SET fence = p_fence, low = v_low, kind = 'x', token = p_token, who = p_who,
       session = p_session, since = t, expires = t + p_ttl * 1000 WHERE name = p_name;
   ELSE
-    UPDATE lock_runtime_lock SET fence = p_fence, low = v_low, kind = p_kind, token = NULL, who = NULL, session = NULL,
-      since = t, expires = GREATEST(v_expires, t + p_ttl * 1000) WHERE name = p_name;
-    INSERT INTO lock_runtime_sharer (name, fence, token, who, session, since, expires)
-      VALUES (p_name, p_fence, p_token, p_who, p_session, t, t + p_ttl * 1000);
+    UPDATE lock_runtime_lock SET fence = p_fence, low = v_low, kind = SUBSTRING_INDEX(p_kind, '/', 1), token = NULL, who = NULL,
+      session = NULL, since = t, expires = GREATEST(v_expires, t + p_ttl * 1000) WHERE name = p_name;
+    INSERT INTO lock_runtime_sharer (name, fence, token, who, session, since, expires, permits)
+      VALUES (p_name, p_fence, p_token, p_who, p_session, t, t + p_ttl * 1000, {permits});
   END IF;
 END
 //

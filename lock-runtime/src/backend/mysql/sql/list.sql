@@ -11,7 +11,7 @@ END
 -- overview(pattern, after, most, named) → the basic facts about the next locks that are held, cool down or are waited for: a row
 -- for each lock, or for each of its first holders, of which so many are named. Waiters of sessions that are gone count.
 --
--- name, kind (null while nobody holds it), held by, waiting, µs since the first waiter joined, and of a holder, null where there
+-- name, kind as the holder holds it (null while nobody does, or /2 for two permits that cool down), held by, waiting, µs since the first waiter joined, and of a holder, null where there
 -- is none: its name, ms left, fence, µs since its grant
 CREATE PROCEDURE lock_runtime_overview(IN p_pattern BLOB, IN p_after VARBINARY(1152), IN p_most INT, IN p_named INT)
 SQL SECURITY DEFINER
@@ -19,7 +19,8 @@ BEGIN
   DECLARE t BIGINT DEFAULT {clock};
   SELECT l.name,
     CASE WHEN l.kind = 'x' THEN IF(l.expires > t AND l.token IS NOT NULL, 'x', NULL)
-      WHEN COUNT(s.token) OVER (PARTITION BY l.name) > 0 THEN l.kind END AS kind,
+      ELSE NULLIF(CONCAT(IF(COUNT(s.token) OVER (PARTITION BY l.name) > 0, l.kind, ''),
+        IF(s.permits > 1, CONCAT('/', s.permits), '')), '') END AS kind,
     IF(l.kind = 'x', l.expires > t, COUNT(s.fence) OVER (PARTITION BY l.name)),
     l.waiters,
     (SELECT GREATEST(0, t - MIN(w.place)) FROM lock_runtime_waiter w WHERE w.name = l.name AND w.place > l.head),

@@ -1,7 +1,7 @@
 //! Tables and procedures as one script: the one list of the files that it is joined from.
 
 /// The version of the procedures that this build installs.
-pub(crate) const VERSION: i32 = 1;
+pub(crate) const VERSION: i32 = 2;
 
 /// Each statement ends with this line: the bodies of procedures have other statements in them.
 const END: &str = "\n//\n";
@@ -10,11 +10,36 @@ const END: &str = "\n//\n";
 /// `SYSDATE` for `NOW`. It counts in the time zone of the session, which is UTC.
 const CLOCK: &str = "CAST(UNIX_TIMESTAMP(SYSDATE(6)) * 1000000 AS SIGNED)";
 
+/// What a procedure whose name ends in `{noted}` also does in its second form, for managers that keep a history, in place of
+/// these marks.
+const NOTES: [(&str, &str); 5] = [
+    ("{noted}", "_noted"),
+    ("{keep}", ", IN p_keep INT"),
+    // Behind the row of the lock, so that the end is not later than the next grant.
+    (
+        "{note moment}",
+        "CALL lock_runtime_take(p_name, FALSE, v_found); SET t = {clock};",
+    ),
+    (
+        "{note release}",
+        "IF v_ours THEN CALL lock_runtime_note_release(p_name, p_token, t); END IF;",
+    ),
+    (
+        "{note holders}",
+        "CALL lock_runtime_note_holders(p_name, p_keep);",
+    ),
+];
+
+/// How many permits a kind takes.
+const PERMITS: &str =
+    "IF(INSTR(p_kind, '/') > 0, CAST(SUBSTRING_INDEX(p_kind, '/', -1) AS UNSIGNED), 1)";
+
 const TEMPLATE: &str = concat!(
     include_str!("begin.sql"),
     include_str!("tables.sql"),
     include_str!("holding.sql"),
     include_str!("queue.sql"),
+    include_str!("history.sql"),
     include_str!("acquire.sql"),
     include_str!("release.sql"),
     include_str!("renew.sql"),
@@ -44,14 +69,31 @@ pub fn script() -> String {
 /// The same, one statement after the other.
 pub(crate) fn statements() -> impl Iterator<Item = String> {
     let all = TEMPLATE.split(END).filter(|it| !it.trim().is_empty());
-    all.flat_map(|it| {
+    all.flat_map(forms).flat_map(|it| {
         let statement = it
             .replace("{clock}", CLOCK)
+            .replace("{permits}", PERMITS)
             .replace("{version}", &VERSION.to_string());
         // Only MariaDB replaces a procedure in one statement.
         let before = procedure(&statement).map(|it| format!("DROP PROCEDURE IF EXISTS {it}"));
         before.into_iter().chain([statement])
     })
+}
+
+/// A statement, and for one with notes its second form.
+fn forms(statement: &str) -> impl Iterator<Item = String> {
+    let without = NOTES.iter().fold(statement.to_owned(), |text, (mark, _)| {
+        text.replace(&format!("    {mark}\n"), "")
+            .replace(&format!("  {mark}\n"), "")
+            .replace(mark, "")
+    });
+    let noted = NOTES
+        .iter()
+        .fold(statement.to_owned(), |text, (mark, note)| {
+            text.replace(mark, note)
+        });
+    let noted = Some(noted).filter(|it| *it != without);
+    [without].into_iter().chain(noted)
 }
 
 /// The name of the procedure that a statement creates.
@@ -73,7 +115,9 @@ mod tests {
             .filter_map(|it| it.strip_prefix("DROP PROCEDURE IF EXISTS "));
         assert!(dropped.eq(procedures));
         let script = script();
-        assert!(!script.contains("{clock}") && !script.contains("{version}"));
+        for mark in ["{clock}", "{permits}", "{version}", "{note", "{keep}"] {
+            assert!(!script.contains(mark), "{mark}");
+        }
         assert_eq!(script.matches(END).count(), statements.len());
     }
 }

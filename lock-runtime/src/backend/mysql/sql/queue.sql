@@ -49,7 +49,8 @@ END
 CREATE PROCEDURE lock_runtime_serve(IN p_name VARBINARY(1152), IN p_session BINARY(16))
 SQL SECURITY DEFINER
 serve: BEGIN
-  DECLARE v_kind, w_kind VARBINARY(12);
+  DECLARE v_kind VARBINARY(12);
+  DECLARE w_kind VARBINARY(24);
   DECLARE v_head, v_expires, w_place, v_fence BIGINT;
   DECLARE v_waiters, w_ttl INT;
   DECLARE w_token, w_session BINARY(16);

@@ -41,17 +41,21 @@ BEGIN
   END IF;
 END
 //
-CREATE PROCEDURE lock_runtime_release(
+CREATE PROCEDURE lock_runtime_release{noted}(
   IN p_name VARBINARY(1152), IN p_token BINARY(16), IN p_rest INT, IN p_leave BOOL, IN p_session BINARY(16),
-  IN p_longest BIGINT
+  IN p_longest BIGINT{keep}
 )
 SQL SECURITY DEFINER
 BEGIN
-  DECLARE v_ours BOOL;
+  DECLARE v_found, v_ours BOOL;
+  DECLARE t BIGINT;
   DECLARE EXIT HANDLER FOR SQLEXCEPTION BEGIN ROLLBACK; RESIGNAL; END;
   SET TRANSACTION ISOLATION LEVEL READ COMMITTED;
   START TRANSACTION;
+  {note moment}
   CALL lock_runtime_release_in(p_name, p_token, p_rest, p_leave, p_session, p_longest, v_ours);
+  {note release}
+  {note holders}
   COMMIT;
   SELECT v_ours;
 END

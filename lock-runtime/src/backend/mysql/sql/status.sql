@@ -25,7 +25,7 @@ BEGIN
     SELECT 'holder', kind, CONCAT_WS(' ', LOWER(HEX(token)), NULLIF(who, '')), fence, GREATEST(0, t - since),
       CEIL((expires - t) / 1000) FROM lock_runtime_lock WHERE name = p_name AND expires > t;
   ELSE
-    SELECT 'holder', v_kind, CONCAT_WS(' ', LOWER(HEX(token)), NULLIF(who, '')), fence, GREATEST(0, t - since),
+    SELECT 'holder', IF(permits > 1, CONCAT(v_kind, '/', permits), v_kind), CONCAT_WS(' ', LOWER(HEX(token)), NULLIF(who, '')), fence, GREATEST(0, t - since),
       CEIL((expires - t) / 1000) FROM lock_runtime_sharer WHERE name = p_name AND fence >= v_low AND expires > t ORDER BY fence;
   END IF;
   SELECT 'waiter', kind, CONCAT_WS(' ', LOWER(HEX(token)), NULLIF(who, '')), place, GREATEST(0, t - place), NULL

@@ -31,6 +31,7 @@ CREATE TABLE IF NOT EXISTS lock_runtime_sharer (
   session BINARY(16),                                  -- as in lock
   since   BIGINT NOT NULL,
   expires BIGINT NOT NULL,
+  permits INT UNSIGNED NOT NULL DEFAULT 1,             -- how many it has
   PRIMARY KEY (name, fence)
 ) ENGINE = InnoDB ROW_FORMAT = DYNAMIC
 //
@@ -40,12 +41,27 @@ CREATE TABLE IF NOT EXISTS lock_runtime_waiter (
   place   BIGINT NOT NULL,                             -- when it joined; smaller is earlier
   token   BINARY(16) NOT NULL,
   who     BLOB NOT NULL,
-  kind    VARBINARY(12) NOT NULL,
+  kind    VARBINARY(24) NOT NULL,                      -- as in lock; p3/2: two of three permits
   ttl     INT NOT NULL,                                -- ms
   session BINARY(16) NOT NULL,                         -- of the connection, which holds a bell of this name
   PRIMARY KEY (name, place, token),
   UNIQUE KEY waiter_token (token)
 ) ENGINE = InnoDB ROW_FORMAT = DYNAMIC
+//
+-- Tables of version 1 have neither the permits nor the room for a kind.
+CREATE PROCEDURE lock_runtime_upgrade()
+SQL SECURITY DEFINER
+BEGIN
+  IF NOT EXISTS (SELECT 1 FROM information_schema.COLUMNS
+      WHERE TABLE_SCHEMA = DATABASE() AND TABLE_NAME = 'lock_runtime_sharer' AND COLUMN_NAME = 'permits') THEN
+    ALTER TABLE lock_runtime_waiter MODIFY kind VARBINARY(24) NOT NULL;
+    ALTER TABLE lock_runtime_sharer ADD COLUMN permits INT UNSIGNED NOT NULL DEFAULT 1;
+  END IF;
+END
+//
+CALL lock_runtime_upgrade()
+//
+DROP PROCEDURE lock_runtime_upgrade
 //
 -- The holders that were asked to yield.
 CREATE TABLE IF NOT EXISTS lock_runtime_asked (
@@ -53,6 +69,20 @@ CREATE TABLE IF NOT EXISTS lock_runtime_asked (
   since   BIGINT NOT NULL,
   KEY asked_since (since)
 ) ENGINE = InnoDB
+//
+-- The last grants of locks, where a manager keeps a history.
+CREATE TABLE IF NOT EXISTS lock_runtime_history (
+  name    VARBINARY(1152) NOT NULL,
+  fence   BIGINT NOT NULL,
+  token   BINARY(16) NOT NULL,
+  who     BLOB NOT NULL,
+  kind    VARBINARY(12) NOT NULL,
+  since   BIGINT NOT NULL,
+  ended   BIGINT,
+  how     VARBINARY(8),                                -- released, revoked
+  PRIMARY KEY (name, fence),
+  KEY history_since (since)
+) ENGINE = InnoDB ROW_FORMAT = DYNAMIC
 //
 -- Empty after each start of the server, since it is in memory, and without a row of a replica that takes over: leases may
 -- have been forgotten then.

@@ -1,6 +1,8 @@
 -- issue(name, token, ticket, time) → whether the lock was ours: a ticket of this name keeps it closed for so many ms. Nobody is
 -- its holder meanwhile, so that neither a late renewal nor a release finds it.
-CREATE PROCEDURE lock_runtime_issue(IN p_name VARBINARY(1152), IN p_token BINARY(16), IN p_ticket BLOB, IN p_time BIGINT)
+CREATE PROCEDURE lock_runtime_issue{noted}(
+  IN p_name VARBINARY(1152), IN p_token BINARY(16), IN p_ticket BLOB, IN p_time BIGINT{keep}
+)
 SQL SECURITY DEFINER
 BEGIN
   DECLARE v_found, v_ours BOOL DEFAULT FALSE;
@@ -36,6 +38,7 @@ BEGIN
         WHERE name = p_name AND fence >= v_low AND who = p_ticket AND expires > t LIMIT 1;
     END IF;
   END IF;
+  {note release}
   COMMIT;
   SELECT v_ours;
 END
@@ -46,9 +49,9 @@ END
 --
 -- ticket   what the name of the ticket begins with
 -- longest  as in acquire
-CREATE PROCEDURE lock_runtime_adopt(
-  IN p_name VARBINARY(1152), IN p_token BINARY(16), IN p_who BLOB, IN p_kind VARBINARY(12), IN p_ttl INT,
-  IN p_ticket VARBINARY(200), IN p_longest BIGINT
+CREATE PROCEDURE lock_runtime_adopt{noted}(
+  IN p_name VARBINARY(1152), IN p_token BINARY(16), IN p_who BLOB, IN p_kind VARBINARY(24), IN p_ttl INT,
+  IN p_ticket VARBINARY(200), IN p_longest BIGINT{keep}
 )
 SQL SECURITY DEFINER
 BEGIN
@@ -103,6 +106,7 @@ BEGIN
     END IF;
     SELECT IF(v_fence IS NULL, 'no ticket', 'granted'), v_fence, NULL, NULL, NULL, NULL, NULL, NULL, NULL;
   END IF;
+  {note holders}
   COMMIT;
 END
 //

@@ -7,9 +7,9 @@ use crate::backend::mysql::sql;
 use crate::backend::sql::parameters::Install;
 use crate::backend::sql::trouble::Trouble;
 
-/// One manager at a time installs in a database.
-const BEGIN: &str = "SELECT GET_LOCK(LEFT(CONCAT('lock_runtime:', SHA1(DATABASE())), 64), 10)";
-const END: &str = "SELECT RELEASE_LOCK(LEFT(CONCAT('lock_runtime:', SHA1(DATABASE())), 64))";
+/// One manager at a time installs in a database. MySQL 9.6 has neither `SHA1` nor `MD5`.
+const BEGIN: &str = "SELECT GET_LOCK(LEFT(CONCAT('lock_runtime:', SHA2(DATABASE(), 256)), 64), 10)";
+const END: &str = "SELECT RELEASE_LOCK(LEFT(CONCAT('lock_runtime:', SHA2(DATABASE(), 256)), 64))";
 
 /// Ensures that tables and procedures exist, are new enough, and are open to the user. `found` is the server's
 /// answer about their version.
@@ -29,14 +29,13 @@ pub(super) async fn ensure(
     // Another manager may have been faster.
     let found = schema_version(wire).await?;
     if self::lack(database, found)?.is_some() {
-        for statement in sql::statements() {
-            if let Err(error) = wire.ask(&statement).await? {
-                if error.is_forbidden() {
-                    let why = format!("the user may not change it ({error})");
-                    return Err(by_hand(&lack, &why));
-                }
-                return Err(error.into());
+        let statements: Vec<_> = sql::statements().collect();
+        if let Err(error) = wire.ask_all(&statements).await? {
+            if error.is_forbidden() {
+                let why = format!("the user may not change it ({error})");
+                return Err(by_hand(&lack, &why));
             }
+            return Err(error.into());
         }
     }
     wire.ask(END).await??;

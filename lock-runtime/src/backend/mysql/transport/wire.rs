@@ -103,6 +103,23 @@ impl Wire {
         self.ask_as(text, false).await
     }
 
+    /// Sends statements together, and waits until all are carried out; the first error ends them.
+    pub(super) async fn ask_all(&mut self, statements: &[String]) -> io::Result<Answer> {
+        // A statement may end in a comment.
+        self.query(&statements.join("\n;\n"));
+        let mut gathering = Gathering::default();
+        let mut left = statements.len();
+        while left > 0 {
+            let (_, payload) = self.next().await?;
+            match gathering.take(&payload, false)? {
+                Some(Ok(_)) => left -= 1,
+                Some(refused) => return Ok(refused),
+                None => {}
+            }
+        }
+        Ok(Ok(Vec::new()))
+    }
+
     /// Calls a procedure, and waits for its answer.
     pub(super) async fn call(&mut self, text: &str) -> io::Result<Answer> {
         self.ask_as(text, true).await

@@ -14,9 +14,9 @@ pub(crate) struct Ahead {
     /// `None` if it has no ttl.
     pub(crate) left: Option<Duration>,
     pub(crate) crowd: Crowd,
-    /// Whether others of the queue come before all that have asked, so that they gain nothing
-    /// by asking often.
-    pub(crate) by_far: bool,
+    /// How many others of the queue come before all that have asked; `None` if that is known only
+    /// to be more than one.
+    pub(crate) before: Option<u32>,
 }
 
 impl Ahead {

@@ -145,7 +145,7 @@ fn ahead(left: &Value, owner: Cow<'_, str>, crowd: &[Value]) -> Option<Ahead> {
         owner: owner.into(),
         left,
         crowd: self::crowd(crowd),
-        by_far: false,
+        before: Some(0),
     })
 }
 

@@ -67,7 +67,7 @@ fn what_cannot_be_yielded_now_is_asked_for_later() {
             owner: "another".into(),
             left: Some(TTL),
             crowd: Crowd::default(),
-            by_far: false,
+            before: Some(0),
         },
         standings: vec![Standing::Gone],
     };
