@@ -236,9 +236,10 @@ impl Profile {
         }
     }
 
-    /// Whether a server may forget that a ticket was adopted, or never have known the ticket.
+    /// Whether a server may forget that a ticket was adopted, never have known the ticket, or end its time early.
     fn forgets_tickets(self, servers: Servers) -> bool {
-        !servers.elects() && matches!(self, Self::Failover(_) | Self::CutOff(_) | Self::Stale)
+        let fails_over = matches!(self, Self::Failover(_) | Self::CutOff(_) | Self::Stale);
+        self == Self::ClockForward || !servers.elects() && fails_over
     }
 
     /// How many locks are lost by it in a minute at the least, if it shows anything.

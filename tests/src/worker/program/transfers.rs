@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use lock_runtime::{LockGuard, LockManager};
+use lock_runtime::{LockConfig, LockGuard, LockManager};
 use tests::{SqlError, User, connect};
 use tokio::{sync::watch, task::JoinSet};
 
@@ -18,7 +18,9 @@ const LEVELS: [&str; 3] = ["READ COMMITTED", "REPEATABLE READ", "SERIALIZABLE"];
 /// The task of account 0, 4, 8… asserts its fence before the stop, the next one after it, the next one both times, and
 /// the next one, where the test says so by the order `blind`, never.
 pub(crate) async fn transfers(mut orders: Orders, url: &str, accounts: usize) {
-    let locks = connect(url).await;
+    // A busy machine may be later than such short leases allow.
+    let config = LockConfig::new(url).expect("a URL");
+    let locks = connect(config.unavailable_wait_forever()).await;
     let blind = orders.recv().await.expect("an order") == "blind";
     let go = watch::Sender::new(false);
     let mut starting = JoinSet::new();
