@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use lock_runtime::{LockError, LockManager};
-use tests::{MysqlPeer, MysqlServer, TIME_LIMIT, eventually, within};
+use tests::{MysqlPeer, MysqlServer, TIME_LIMIT, within};
 use tokio::time::sleep;
 
 mod administrators;
@@ -49,12 +49,14 @@ async fn row_of(server: &MysqlServer, key: &str) -> MysqlPeer {
 /// for a reader whom nobody preceded by less than 100 ms.
 const REFRESHED: Duration = Duration::from_millis(200);
 
-/// Returns when so many transactions wait for a row.
+/// Returns when so many transactions wait for a row, soon: the server gives up after a second.
 async fn waits_for_a_row(server: &MysqlServer, count: usize) {
+    let mut peer = server.peer().await;
     let sql = "SELECT trx_id FROM information_schema.INNODB_TRX WHERE trx_state = 'LOCK WAIT'";
-    eventually(TIME_LIMIT, async || {
-        sleep(REFRESHED).await;
-        server.cmd(sql).await.len() == count
+    within(TIME_LIMIT, async {
+        while peer.column(sql).await.len() != count {
+            sleep(REFRESHED).await;
+        }
     })
     .await;
 }

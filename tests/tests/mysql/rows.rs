@@ -14,7 +14,7 @@ use tokio::time::sleep;
 use crate::{row_of, server, waits_for_a_row};
 
 /// Longer than clocks differ, and shorter than a call waits for a row.
-const WAIT: Duration = Duration::from_millis(700);
+const WAIT: Duration = Duration::from_millis(600);
 
 #[tokio::test]
 async fn a_lease_counts_from_behind_the_wait_for_its_row() {
