@@ -5,7 +5,10 @@
 use std::time::Duration;
 
 use lock_runtime::{LockConfig, LockError, LockManager};
-use tests::{LONG, MysqlPeer, MysqlServer, TIME_LIMIT, connect, eventually, release, take, within};
+use tests::{
+    LONG, MysqlPeer, MysqlServer, Proxy, TIME_LIMIT, connect, eventually, mysql_script, poll_once,
+    release, take, take_turn, within,
+};
 use tokio::time::timeout;
 
 use crate::{refused, server};
@@ -127,4 +130,34 @@ async fn locks_outlive_a_server_that_writes_nothing_for_a_while() {
         assert!(guard.is_held());
     }
     release(guard).await;
+}
+
+/// All of a batch takes a slow server longer than its clients wait, again and again.
+#[tokio::test]
+async fn a_server_that_is_too_slow_for_batches_grants_locks_one_by_one() {
+    let Some(server) = server().await else { return };
+    let proxy = Proxy::start(server.addr());
+    let config = LockConfig::new(server.url_at(proxy.addr())).unwrap();
+    let locks = connect(config.unavailable_wait_forever()).await;
+    take_turn(&locks, "warm").await;
+    let script = mysql_script();
+    let mut statements = script.split("\n//\n");
+    let many = statements.find(|it| it.contains("CREATE PROCEDURE lock_runtime_many("));
+    let slow = many
+        .unwrap()
+        .replace("START TRANSACTION;", "DO SLEEP(10); START TRANSACTION;");
+    server.cmd("DROP PROCEDURE lock_runtime_many").await;
+    server.cmd(&slow).await;
+    let acquire = |key| locks.lock(key).ttl(LONG).wait_forever().acquire();
+    let mut all = ["warm", "a", "b", "c"].map(acquire);
+    proxy.requests().hold();
+    assert!(poll_once(&mut all[0]).await.is_pending());
+    within(TIME_LIMIT, proxy.requests().held()).await;
+    for waiter in &mut all[1..] {
+        assert!(poll_once(waiter).await.is_pending());
+    }
+    proxy.requests().pass();
+    for waiter in all {
+        release(within(TIME_LIMIT, waiter).await.unwrap()).await;
+    }
 }
