@@ -21,8 +21,11 @@ timed = @start=$$SECONDS; $(2) && echo "$(1): $$((SECONDS - start)) s"
 help: ## Lists the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
+# The servers are fetched while the compiler works.
 .PHONY: test
-test: setup build run ## Runs every test
+test: ## Runs every test
+	@$(MAKE) --no-print-directory setup & built=0; $(MAKE) --no-print-directory build || built=$$?; wait $$!; exit $$built
+	@$(MAKE) --no-print-directory run
 
 .PHONY: check
 check: setup ## Runs what a change must pass beside the tests: lints, dependencies, models, torture for a minute
@@ -34,8 +37,12 @@ check: setup ## Runs what a change must pass beside the tests: lints, dependenci
 	$(call timed,torture,$(MAKE) --no-print-directory torture QUICK=1)
 
 .PHONY: setup
-setup: zookeeper postgres mysql ## Installs a Redis server, unless there is one, and what the clients in Python and Node need
+setup: ## Installs a Redis server, unless there is one, and fetches other servers and what clients in Python and Node need
 	@command -v cargo >/dev/null || { echo 'Rust 1.88 or newer is missing: see https://rustup.rs' >&2; exit 1; }
+	$(call timed,setup,$(MAKE) --no-print-directory redis zookeeper postgres mysql etcd clients)
+
+.PHONY: redis
+redis:
 	@if command -v '$(REDIS_SERVER)' >/dev/null; then :; \
 	elif [ '$(REDIS_SERVER)' != redis-server ]; then echo '$(REDIS_SERVER) is missing' >&2; exit 1; \
 	elif command -v apt-get >/dev/null; then \
@@ -45,6 +52,9 @@ setup: zookeeper postgres mysql ## Installs a Redis server, unless there is one,
 	elif command -v brew >/dev/null; then brew install redis; \
 	else echo 'redis-server is missing: install Redis 6.2 or newer, or name a binary in REDIS_SERVER' >&2; exit 1; \
 	fi
+
+.PHONY: clients
+clients:
 	@target/python/bin/python -c 'import redis; assert redis.__version__ == "$(REDIS_PY)"' 2>/dev/null || \
 	    { python3 -m venv target/python && $(call limited,60) target/python/bin/pip install --quiet \
 	        --disable-pip-version-check --retries 1 --timeout 10 'redis==$(REDIS_PY)'; } || \
@@ -55,6 +65,9 @@ setup: zookeeper postgres mysql ## Installs a Redis server, unless there is one,
 	        (cd target/node && $(call limited,60) npm ci --silent --no-audit --no-fund); } || \
 	    { rm -rf target/node; \
 	      echo "NOTICE: Node's redlock is not tested beside ours: node, npm or the package cannot be had" >&2; }
+
+.PHONY: etcd
+etcd:
 	@for package in etcd-server:etcd etcd-client:etcdctl; do \
 	    binary=$${package#*:}; package=$${package%:*}; \
 	    if [ -x target/etcd/usr/bin/$$binary ] || command -v $$binary >/dev/null; then continue; fi; \
@@ -244,6 +257,11 @@ failovers: setup ## Replaces masters and moves slots, 60 each (COUNT=N, STORE=se
 crashes: setup ## Kills servers of PostgreSQL and MariaDB and promotes standbys, 100 times each (ROUNDS=N), and stops 1,000 holders
 	cargo test -q -p tests --test postgres --test mysql --no-run
 	$(if $(ROUNDS),LOCK_ROUNDS=$(ROUNDS)) cargo test -q -p tests --test postgres --test mysql -- --ignored --nocapture --test-threads=2
+
+.PHONY: elections
+elections: setup ## Shows 1,000 observers 1,000 leaders (COUNT=N), in ten minutes for each of four stores (STORE=redis, postgres, etcd, zookeeper)
+	LOCK_CHANGES=$(or $(COUNT),1000) cargo test -q -p tests --test elections changes::on_$(STORE) -- \
+	    --include-ignored --nocapture --test-threads=2
 
 .PHONY: torture-etcd
 torture-etcd: setup ## Stops, kills and cuts off leaders of etcd for seven minutes under load and checks 10,000 grants

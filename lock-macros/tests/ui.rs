@@ -11,6 +11,6 @@ mod compiler;
 #[test]
 fn mistakes() {
     if compiler::is_pinned("messages") {
-        trybuild::TestCases::new().compile_fail("tests/ui/*.rs");
+        trybuild::TestCases::new().compile_fail("ui/*.rs");
     }
 }

@@ -37,14 +37,15 @@ impl Worker {
         worker
     }
 
-    /// Starts one that stands for election again and again, and publishes `data` when it leads.
+    /// Starts one that stands for election again and again, and publishes its name and the number of its campaign when it
+    /// leads.
     pub async fn candidate(
         program: &str,
         url: &str,
-        [election, data]: [&str; 2],
+        [election, name]: [&str; 2],
         ttl: u64,
     ) -> Self {
-        let args = ["candidate", url, election, data, &ttl.to_string()];
+        let args = ["candidate", url, election, name, &ttl.to_string()];
         let mut worker = Self::spawn(program, args).await;
         assert_eq!(worker.line().await, "connected");
         worker

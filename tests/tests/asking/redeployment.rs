@@ -17,7 +17,7 @@ const CALLS: usize = 3;
 
 #[tokio::test]
 async fn each_process_hands_its_locks_to_the_next() {
-    let processes = env::var("LOCK_PROCESSES").map_or(4, |it| it.parse().expect("a number"));
+    let processes = env::var("LOCK_PROCESSES").map_or(20, |it| it.parse().expect("a number"));
     let server = RedisServer::start().await;
     let locks = connect(server.url()).await;
     let mut old = service(&server).await;

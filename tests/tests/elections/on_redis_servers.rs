@@ -47,7 +47,7 @@ async fn a_leader_that_stops_at_once_is_seen() {
     eventually(TIME_LIMIT, noted).await;
     worker.pause();
     let leader = next(&mut observe(&locks)).await;
-    assert_eq!((&*leader.data, leader.fencing_token.get()), ("it", fence));
+    assert_eq!((&*leader.data, leader.fencing_token.get()), ("it 1", fence));
     assert!(leader.since.is_some());
     worker.kill().await;
 }

@@ -2,12 +2,13 @@
 //!
 //! Section: guarantees.md#elections
 
+use std::net::SocketAddr;
 use std::time::Duration;
 
 use lock_runtime::LockConfig;
 use tests::{
-    EtcdServer, Home, PostgresHome, Proxy, RedisServer, TIME_LIMIT, Worker, connect, poll_once,
-    waits, within,
+    EtcdServer, Home, PostgresHome, Proxy, RedisServer, TIME_LIMIT, Worker, ZooKeeperServer,
+    connect, poll_once, waits, within,
 };
 
 use super::{ELECTION, campaign, leads, next, observe};
@@ -35,6 +36,18 @@ async fn on_etcd_a_leader_that_stops_is_followed() {
     }
 }
 
+#[tokio::test]
+async fn on_zookeeper_a_leader_that_stops_is_followed() {
+    if let Some(server) = ZooKeeperServer::start("elections").await {
+        a_leader_that_stops_is_followed(&zookeeper(&server)).await;
+    }
+}
+
+/// A session lasts as long as a lease.
+fn zookeeper(server: &ZooKeeperServer) -> String {
+    format!("{}?ttl={TTL}ms", server.url("elections"))
+}
+
 /// One leader is stopped, the next one is killed.
 async fn a_leader_that_stops_is_followed(url: &str) {
     let locks = connect(url).await;
@@ -42,14 +55,14 @@ async fn a_leader_that_stops_is_followed(url: &str) {
     let mut stopped = candidate(url, "stopped").await;
     let first = stopped.fence().await;
     let seen = next(&mut leaders).await;
-    assert_eq!(&*seen.data, "stopped");
+    assert_eq!(&*seen.data, "stopped 1");
     let mut killed = candidate(url, "killed").await;
     waits(&locks, ELECTION, 1).await;
     stopped.pause();
     let second = killed.fence().await;
     assert!(second > first, "{second}, after {first}");
     let after = next(&mut leaders).await;
-    assert_eq!(&*after.data, "killed");
+    assert_eq!(&*after.data, "killed 1");
     assert!(after.fencing_token > seen.fencing_token);
     stopped.resume();
     assert_eq!(stopped.line().await, "stopped lost");
@@ -58,21 +71,41 @@ async fn a_leader_that_stops_is_followed(url: &str) {
     let third = stopped.fence().await;
     assert!(third > second, "{third}, after {second}");
     let last = next(&mut leaders).await;
-    assert_eq!(&*last.data, "stopped");
+    assert_eq!(&*last.data, "stopped 2");
     assert!(last.fencing_token > after.fencing_token);
 }
 
-async fn candidate(url: &str, data: &str) -> Worker {
-    Worker::candidate(env!("CARGO_BIN_EXE_worker"), url, [ELECTION, data], TTL).await
+async fn candidate(url: &str, name: &str) -> Worker {
+    Worker::candidate(env!("CARGO_BIN_EXE_worker"), url, [ELECTION, name], TTL).await
 }
 
 #[tokio::test]
-async fn a_leader_does_not_lead_on_when_it_is_connected_again() {
+async fn on_redis_a_leader_does_not_lead_on_when_it_is_connected_again() {
     let server = RedisServer::start().await;
-    let mut proxy = Proxy::start(server.addr());
-    let config = LockConfig::new(proxy.url()).expect("a URL");
+    a_leader_does_not_lead_on_when_it_is_connected_again(&server.url(), server.addr()).await;
+}
+
+#[tokio::test]
+async fn on_etcd_a_leader_does_not_lead_on_when_it_is_connected_again() {
+    if let Some(server) = EtcdServer::start("elections").await {
+        a_leader_does_not_lead_on_when_it_is_connected_again(&server.url(), server.addr()).await;
+    }
+}
+
+#[tokio::test]
+async fn on_zookeeper_a_leader_does_not_lead_on_when_it_is_connected_again() {
+    if let Some(server) = ZooKeeperServer::start("elections").await {
+        let url = zookeeper(&server);
+        a_leader_does_not_lead_on_when_it_is_connected_again(&url, server.addr()).await;
+    }
+}
+
+async fn a_leader_does_not_lead_on_when_it_is_connected_again(url: &str, addr: SocketAddr) {
+    let mut proxy = Proxy::start(addr);
+    let proxied = url.replace(&addr.to_string(), &proxy.addr().to_string());
+    let config = LockConfig::new(proxied).expect("a URL");
     let cut_off = connect(config.unavailable_wait(TIME_LIMIT)).await;
-    let others = connect(server.url()).await;
+    let others = connect(url).await;
     let ttl = Duration::from_millis(TTL);
     let candidate = cut_off.election(ELECTION).candidate("first").ttl(ttl);
     let first = within(TIME_LIMIT, candidate.campaign()).await.unwrap();
@@ -88,7 +121,7 @@ async fn a_leader_does_not_lead_on_when_it_is_connected_again() {
     proxy.admit();
     let leader = next(&mut leaders).await;
     assert_eq!(&*leader.data, "second");
-    assert_eq!(leader.fencing_token, second.fencing_token());
+    assert!(leader.fencing_token <= second.fencing_token());
     assert!(!first.guard().is_held() && second.guard().is_held());
     let candidate = cut_off.election(ELECTION).candidate("first").ttl(ttl);
     let mut again = Box::pin(candidate.campaign());
@@ -99,9 +132,8 @@ async fn a_leader_does_not_lead_on_when_it_is_connected_again() {
     second.resign();
     let again = within(TIME_LIMIT, again).await.unwrap();
     assert!(again.fencing_token() > leader.fencing_token);
-    assert_eq!(
-        next(&mut leaders).await.fencing_token,
-        again.fencing_token()
-    );
+    let last = next(&mut leaders).await;
+    assert_eq!(&*last.data, "first");
+    assert!(last.fencing_token > leader.fencing_token);
     again.resign();
 }

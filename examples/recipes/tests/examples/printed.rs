@@ -102,6 +102,15 @@ async fn a_worker_goes_on_under_the_lock_of_a_handler() {
 }
 
 #[tokio::test]
+async fn a_document_is_locked_over_many_requests() {
+    for text in outputs("editing_session").await {
+        assert_eq!(count(&text, "bert cannot open it"), 1, "{text}");
+        assert_eq!(count(&text, "bert saves too late"), 1, "{text}");
+        assert_eq!(count(&text, "anna closes it: Porto\n"), 2, "{text}");
+    }
+}
+
+#[tokio::test]
 async fn no_lamp_is_sold_twice() {
     for text in outputs("quickstart").await {
         assert_eq!(numbers(&text, "with lock")[..3], [50, 0, 150], "{text}");

@@ -8,19 +8,20 @@ use tokio::select;
 
 use crate::Orders;
 
-/// Publishes `data` when it leads, and resigns at the order `resign FENCE`.
+/// Publishes `name` and the number of its campaign when it leads, and resigns at the order `resign FENCE`.
 pub(crate) async fn candidate(
     mut orders: Orders,
     url: &str,
     election: &str,
-    data: &str,
+    name: &str,
     ttl: &str,
 ) {
     let locks = connect(url).await;
     let ttl = Duration::from_millis(ttl.parse().expect("milliseconds"));
     println!("connected");
-    loop {
-        let candidate = locks.election(election).candidate(data).ttl(ttl);
+    for campaign in 1.. {
+        let data = format!("{name} {campaign}");
+        let candidate = locks.election(election).candidate(&*data).ttl(ttl);
         match candidate.campaign().await {
             Ok(leadership) => {
                 println!("{data} granted {}", leadership.fencing_token());
@@ -31,7 +32,7 @@ pub(crate) async fn candidate(
                     () = ordered => false,
                 };
                 if lost {
-                    println!("{data} lost");
+                    println!("{name} lost");
                 } else {
                     leadership.resign();
                 }

@@ -27,8 +27,8 @@ async fn main() {
         ["paused-process", url, key, ttl] => {
             paused_process::paused_process(orders, url, key, ttl).await;
         }
-        ["candidate", url, election, data, ttl] => {
-            candidate::candidate(orders, url, election, data, ttl).await;
+        ["candidate", url, election, name, ttl] => {
+            candidate::candidate(orders, url, election, name, ttl).await;
         }
         ["locker", url] => locker::locker(orders, url).await,
         ["holder", url, kind, key, ttl] => holder::holder(orders, url, kind, key, ttl).await,
