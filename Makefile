@@ -244,7 +244,7 @@ recipes-postgres: setup ## Runs the recipes with sqlx and Diesel on a PostgreSQL
 
 # The network is one of namespaces where this user may make them and iproute2 is there, else (or with NETWORK=proxies)
 # TCP proxies: it says which. PROFILE names some of the profiles; stores other than Redis servers are built in on demand.
-TORTURE = -q -p tests --bin torture $(if $(filter zookeeper etcd postgres all,$(STORE)),--features stores)
+TORTURE = -q -p tests --bin torture $(if $(filter zookeeper etcd postgres mysql all,$(STORE)),--features stores)
 .PHONY: torture
 torture: setup ## Breaks things for a minute a profile (QUICK=1: 10 s; STORE=redis, …, all; PROFILE=cutoff …) and checks
 	cargo build $(TORTURE)
@@ -275,9 +275,9 @@ failovers: setup ## Replaces masters and moves slots, 60 each (COUNT=N, STORE=se
 	cargo run -q -p tests --bin failovers -- $(COUNT) $(STORE)
 
 .PHONY: crashes
-crashes: setup ## Kills servers of PostgreSQL and promotes standbys, 100 times each (ROUNDS=N), and stops 1,000 holders
-	cargo test -q -p tests --test postgres --no-run
-	$(if $(ROUNDS),LOCK_ROUNDS=$(ROUNDS)) cargo test -q -p tests --test postgres -- --ignored --nocapture --test-threads=2
+crashes: setup ## Kills servers of PostgreSQL and MariaDB and promotes standbys, 100 times each (ROUNDS=N), and stops 1,000 holders
+	cargo test -q -p tests --test postgres --test mysql --no-run
+	$(if $(ROUNDS),LOCK_ROUNDS=$(ROUNDS)) cargo test -q -p tests --test postgres --test mysql -- --ignored --nocapture --test-threads=2
 
 .PHONY: elections
 elections: setup ## Shows 1,000 observers 1,000 leaders (COUNT=N), in ten minutes for each of four stores (STORE=redis, postgres, etcd, zookeeper)

@@ -9,6 +9,8 @@
 mod body;
 mod chains;
 mod compiler;
+pub mod crashes;
+mod disk;
 pub mod documents;
 mod etcd;
 pub mod failovers;
@@ -16,6 +18,7 @@ mod fixtures;
 pub mod floors;
 mod histories;
 pub mod kinds;
+pub mod late_holders;
 mod lock_state;
 mod log;
 /// The scripts as the library joins them.
@@ -58,6 +61,7 @@ mod steps;
 mod stop;
 mod stores;
 pub mod torture;
+mod user;
 mod woken;
 mod worker;
 mod zookeeper;
@@ -91,6 +95,7 @@ pub use steps::{
 };
 pub use stop::{Stop, StoppedManager};
 pub use stores::{Home, Memory, SetnxServer, Store, Traces};
+pub use user::User;
 pub use worker::Worker;
 pub use zookeeper::{
     ZooKeeperEnsemble, ZooKeeperHome, ZooKeeperPeer, ZooKeeperServer, ZooKeeperTraffic,

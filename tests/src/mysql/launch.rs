@@ -5,6 +5,7 @@ use std::{
     fs,
     path::{Path, PathBuf},
     process::Stdio,
+    sync::Arc,
 };
 
 use tempfile::TempDir;
@@ -14,7 +15,14 @@ use super::{
     DATABASE, MysqlServer,
     programs::{self, Program},
 };
-use crate::{Identity, net::free_port, process::Process, startup, unique};
+use crate::{
+    Identity,
+    disk::Disk,
+    net::free_port,
+    process::Process,
+    server::{Clock, Clocks},
+    startup, unique,
+};
 
 /// How often another port is tried when somebody took the one that was free.
 const ATTEMPTS: u32 = 10;
@@ -60,6 +68,9 @@ pub struct MysqlServerBuilder {
     options: Vec<String>,
     identity: Option<(String, String)>,
     plain: bool,
+    /// The size of a disk of its own, in MB.
+    disk: Option<u32>,
+    clock: Option<Clock>,
 }
 
 impl MysqlServerBuilder {
@@ -81,19 +92,36 @@ impl MysqlServerBuilder {
         self
     }
 
+    /// Has a clock that can be moved, where that is possible; a notice says if it is not.
+    pub fn moved_clock(mut self, test: &str) -> Self {
+        let clocks = Clocks::new(1, test).map(Arc::new);
+        self.clock = clocks.map(|clocks| Clock::new(&clocks, 0));
+        self
+    }
+
+    /// Gives it a disk of its own of so many MB, which a test may [fill](MysqlServer::fill_disk).
+    pub fn disk(mut self, size: u32) -> Self {
+        self.disk = Some(size);
+        self
+    }
+
     /// Starts the server; `None`, with a notice, where it cannot be had.
     pub async fn start(self, test: &str) -> Option<MysqlServer> {
         let program = programs::find(test)?;
         let template = template(program).await;
         for _ in 0..ATTEMPTS {
             let directory = tempfile::tempdir().expect("a directory for the server");
+            let disk = match self.disk {
+                Some(size) => Some(Disk::mount(directory.path(), size, test)?),
+                None => None,
+            };
             let data = directory.path().join("data");
             run(["cp", "-a"]
                 .map(OsString::from)
                 .into_iter()
                 .chain([template.clone().into(), data.clone().into()]))
             .await;
-            if let Some(server) = self.start_at(program, directory, &data).await {
+            if let Some(server) = self.start_at(program, directory, disk, &data).await {
                 return Some(server);
             }
         }
@@ -105,11 +133,16 @@ impl MysqlServerBuilder {
         &self,
         program: &Program,
         directory: TempDir,
+        disk: Option<Disk>,
         data: &Path,
     ) -> Option<MysqlServer> {
         let port = free_port();
         let socket = directory.path().join("socket");
         let mut command = program.words(data);
+        if let Some(clock) = &self.clock {
+            let words = ["env", "MOVED_CLOCK_AT_ONCE=yes"].map(OsString::from);
+            command.splice(0..0, words.into_iter().chain(clock.environment()));
+        }
         command.extend(OPTIONS.map(OsString::from));
         if program.is_mysql {
             command.extend(OF_MYSQL.map(OsString::from));
@@ -141,6 +174,8 @@ impl MysqlServerBuilder {
                 process,
                 command,
                 port,
+                clock: self.clock.clone(),
+                disk,
                 directory,
             }),
             Err(log) if log.contains("Address already in use") => None,

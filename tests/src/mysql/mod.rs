@@ -8,12 +8,14 @@ mod shared;
 use std::{
     ffi::OsString,
     net::{Ipv4Addr, SocketAddr},
+    time::Duration,
 };
 
+use rustix::process::Signal;
 use tempfile::TempDir;
 
 pub use self::{launch::MysqlServerBuilder, peer::MysqlPeer, shared::MysqlHome};
-use crate::{mysql_sql, process::Process};
+use crate::{disk::Disk, mysql_sql, process::Process, server::Clock};
 
 /// The script that installs tables and procedures.
 pub fn mysql_script() -> String {
@@ -26,10 +28,12 @@ const DATABASE: &str = "shop";
 /// A running server on loopback, with a directory of its own; dropping it ends it.
 #[derive(Debug)]
 pub struct MysqlServer {
-    // The process is dropped, and so ended, before its directory.
+    // The process is dropped, and so ended, before its disk and its directory.
     process: Process,
     command: Vec<OsString>,
     port: u16,
+    clock: Option<Clock>,
+    disk: Option<Disk>,
     directory: TempDir,
 }
 
@@ -87,8 +91,69 @@ impl MysqlServer {
     /// Kills the server, where it still runs, and starts it again with its data.
     pub async fn restart(&mut self) {
         self.process.kill().await;
+        self.begin().await;
+    }
+
+    /// Shuts the server down and starts it again.
+    pub async fn restart_cleanly(&mut self) {
+        self.process.signal(Signal::TERM);
+        self.process.wait().await;
+        self.begin().await;
+    }
+
+    async fn begin(&mut self) {
         self.process = launch::process(&self.command)
             .await
             .unwrap_or_else(|log| panic!("the server did not start again:\n{log}"));
+    }
+
+    /// Whether the server answers.
+    pub async fn is_up(&self) -> bool {
+        let connected = MysqlPeer::try_connect(self.addr(), "root", DATABASE).await;
+        match connected {
+            Ok(mut peer) => peer.try_rows("SELECT 1").await.is_ok(),
+            Err(_) => false,
+        }
+    }
+
+    /// Ends all connections to its database, or with `QUERY` the statements that they wait for.
+    pub async fn kill_connections(&self, what: &str) {
+        Self::kill_others(&mut self.peer().await, what).await;
+    }
+
+    /// The same over this connection, which stays.
+    pub async fn kill_others(peer: &mut MysqlPeer, what: &str) {
+        let others = format!(
+            "SELECT ID FROM information_schema.PROCESSLIST WHERE DB = '{DATABASE}' AND ID <> CONNECTION_ID()"
+        );
+        for id in peer.column(&others).await {
+            // It may have ended by itself.
+            let _ = peer.try_rows(&format!("KILL {what} {id}")).await;
+        }
+    }
+
+    /// Leaves no room on its disk, which has to be [its own](MysqlServerBuilder::disk).
+    pub fn fill_disk(&self) {
+        self.own_disk().fill();
+    }
+
+    /// Makes room on its disk again.
+    pub fn clear_disk(&self) {
+        self.own_disk().clear();
+    }
+
+    fn own_disk(&self) -> &Disk {
+        self.disk.as_ref().expect("a disk of its own")
+    }
+
+    /// Whether its clock can be moved.
+    pub fn has_clock(&self) -> bool {
+        self.clock.is_some()
+    }
+
+    /// Its clock jumps: it is ahead of the machine's by so much from now on.
+    pub fn set_clock(&self, ahead: Duration) {
+        let clock = self.clock.as_ref();
+        clock.expect("a clock that can be moved").set(ahead);
     }
 }

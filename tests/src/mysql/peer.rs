@@ -111,6 +111,21 @@ impl MysqlPeer {
             .collect()
     }
 
+    /// What is there of locks that somebody has or waits for, in the database of this connection.
+    pub async fn traces(&mut self) -> Vec<String> {
+        let tables = self.rows("SHOW TABLES LIKE 'lock_runtime_lock'").await;
+        if tables.is_empty() {
+            return Vec::new();
+        }
+        self.column(
+            "SET @now = UNIX_TIMESTAMP(SYSDATE(6)) * 1000000; \
+             SELECT CONCAT('lock ', name) FROM lock_runtime_lock WHERE expires > @now \
+             UNION ALL SELECT CONCAT('waiter ', name) FROM lock_runtime_waiter \
+             UNION ALL SELECT CONCAT('sharer ', name) FROM lock_runtime_sharer WHERE expires > @now",
+        )
+        .await
+    }
+
     /// The rows of a statement.
     ///
     /// # Errors

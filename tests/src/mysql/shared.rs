@@ -50,22 +50,6 @@ impl Home for MysqlHome {
     }
 
     fn traces(&self) -> Traces<'_> {
-        Box::pin(async {
-            let mut peer = self.peer().await;
-            if peer
-                .rows("SHOW TABLES LIKE 'lock_runtime_lock'")
-                .await
-                .is_empty()
-            {
-                return Vec::new();
-            }
-            peer.column(
-                "SET @now = UNIX_TIMESTAMP(SYSDATE(6)) * 1000000; \
-                 SELECT CONCAT('lock ', name) FROM lock_runtime_lock WHERE expires > @now \
-                 UNION ALL SELECT CONCAT('waiter ', name) FROM lock_runtime_waiter \
-                 UNION ALL SELECT CONCAT('sharer ', name) FROM lock_runtime_sharer WHERE expires > @now",
-            )
-            .await
-        })
+        Box::pin(async { self.peer().await.traces().await })
     }
 }

@@ -12,12 +12,12 @@ use tokio::sync::OnceCell;
 
 use super::{
     PostgresServer,
-    disk::Disk,
     processes::Processes,
     programs::{self, Programs, give},
 };
 use crate::{
     Identity,
+    disk::Disk,
     net::free_port,
     process::Process,
     server::{Clock, Clocks},

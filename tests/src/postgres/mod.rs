@@ -2,7 +2,6 @@
 
 mod backup;
 mod bouncer;
-mod disk;
 mod launch;
 mod pair;
 mod peer;
@@ -29,8 +28,8 @@ pub use self::{
     peer::{PostgresPeer, Rows, SqlError},
     shared::PostgresHome,
 };
-use self::{disk::Disk, processes::Processes, programs::Programs};
-use crate::{TIME_LIMIT, eventually, net::free_port, postgres_sql, within};
+use self::{processes::Processes, programs::Programs};
+use crate::{TIME_LIMIT, disk::Disk, eventually, net::free_port, postgres_sql, within};
 
 /// The script that installs tables and functions in a schema.
 pub fn postgres_script(schema: &str) -> String {

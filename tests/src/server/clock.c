@@ -2,9 +2,10 @@
 //
 // It steps between two turns of the server's loop, and not within a script: a server older than 7.2, which does not stop
 // the time in scripts, would take what the script has just written for expired (redis/redis#10300). With
-// MOVED_CLOCK_AT_ONCE it steps at once, as it has to for a server of several processes: they share one clock.
+// MOVED_CLOCK_AT_ONCE it steps at once, as it has to for a server of several processes or threads.
 #define _GNU_SOURCE
 #include <fcntl.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <sys/epoll.h>
 #include <sys/mman.h>
@@ -42,6 +43,16 @@ int clock_gettime(clockid_t id, struct timespec *time) {
         time->tv_nsec = micros % 1000000 * 1000;
     }
     return result;
+}
+
+// A wait until a moment of the moved clock ends then, too.
+int pthread_cond_timedwait(pthread_cond_t *restrict wakeup, pthread_mutex_t *restrict mutex,
+                           const struct timespec *restrict until) {
+    struct timespec moment = *until;
+    long long micros = moment.tv_sec * 1000000LL + moment.tv_nsec / 1000 - ahead;
+    moment.tv_sec = micros / 1000000;
+    moment.tv_nsec = micros % 1000000 * 1000;
+    return pthread_cond_clockwait(wakeup, mutex, CLOCK_REALTIME, &moment);
 }
 
 int gettimeofday(struct timeval *restrict time, void *restrict zone) {

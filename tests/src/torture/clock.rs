@@ -9,7 +9,7 @@ use super::{crew::Crew, fault::about_a_lease, store::Store};
 /// The longest steps: servers with peers take each other for dead after a minute.
 const FAR: Duration = Duration::from_secs(3 * 3600);
 const NEAR: Duration = Duration::from_secs(20);
-/// PostgreSQL keeps the rows of unused locks, and so their fences, for an hour, and two steps go as far.
+/// Databases keep the rows of unused locks, and so their fences, for an hour, and two steps go as far.
 const KEPT: Duration = Duration::from_secs(25 * 60);
 /// Longer than any lease.
 const HOUR: Duration = Duration::from_secs(3600);
@@ -23,7 +23,7 @@ pub(super) async fn strike(crew: &mut Crew) -> &'static str {
     }
     let longest = match &crew.store {
         Store::Redis(site) if site.has_peers(0) => NEAR,
-        Store::Postgres(_) => KEPT,
+        Store::Postgres(_) | Store::Mysql(_) => KEPT,
         _ => FAR,
     };
     crew.ahead.resize(clocks, Duration::ZERO);

@@ -13,6 +13,7 @@ use super::{
     network::{self, Way},
     site::Site,
     store::Store,
+    transfers,
 };
 use crate::{ChainWatch, Chains, RedisServer, TIME_LIMIT, Worker, connect, eventually};
 
@@ -196,18 +197,18 @@ impl Crew {
     /// What is wrong with what transactions have written beside the bodies.
     pub(super) async fn check_accounts(&mut self) {
         if self.profile == Profile::ClockForward {
-            let wrong = self.store.postgres().check_accounts().await;
+            let wrong = transfers::check_accounts(&self.url).await;
             self.violations.extend(wrong);
         }
     }
 
     /// How many entries of locks stay although every process is gone and every lease has had time to end.
     pub(super) async fn left_behind(&mut self) -> usize {
-        if let Store::Postgres(site) = &self.store
+        if self.servers.keeps_rows()
             && let Some(ahead) = self.ahead.first()
         {
             // Leases that were given before the clock stepped back end late.
-            site.set_clock(*ahead + HOUR);
+            self.store.set_clock(0, *ahead + HOUR).await;
         }
         if self.servers == Servers::ZooKeeper {
             self.take_turns().await;

@@ -6,7 +6,7 @@ use tokio::time::sleep;
 
 use super::{
     HOT_KEY, LONG, Profile, SHORT, TTL, clock, crew::Crew, cut_off, limits, lock_name, majority,
-    messages, postgres, stale, store::Store,
+    messages, mysql, postgres, stale, store::Store,
 };
 use crate::RedisServer;
 
@@ -19,11 +19,15 @@ impl Profile {
             Self::Network => network(crew).await,
             Self::Connections => match &mut crew.store {
                 Store::Postgres(site) => postgres::connections(site).await,
+                Store::Mysql(site) => mysql::connections(site).await,
                 _ => connections(crew).await,
             },
             Self::Keys => keys(crew).await,
             Self::Pooler => postgres::pooler(crew.store.postgres()).await,
-            Self::FullDisk => postgres::full_disk(crew.store.postgres()).await,
+            Self::FullDisk => match &mut crew.store {
+                Store::Mysql(site) => mysql::full_disk(site).await,
+                store => postgres::full_disk(store.postgres()).await,
+            },
             Self::Failover(protection) => match &mut crew.store {
                 Store::Postgres(site) => postgres::fail_over(site, protection).await,
                 store => store.redis().fail_over().await,

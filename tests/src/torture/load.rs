@@ -70,7 +70,7 @@ pub async fn run(
         for _ in 0..transfers::TASKS {
             tasks.spawn(transfers::transfer(
                 worker.manager.clone(),
-                transfers::server(locks),
+                locks.to_owned(),
             ));
         }
     }

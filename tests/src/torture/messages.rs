@@ -60,11 +60,13 @@ fn messages(servers: Servers) -> &'static [Message] {
     static ZOOKEEPER: LazyLock<Vec<Message>> = LazyLock::new(zookeeper);
     static ETCD: LazyLock<Vec<Message>> = LazyLock::new(etcd);
     static POSTGRES: LazyLock<Vec<Message>> = LazyLock::new(postgres);
+    static MYSQL: LazyLock<Vec<Message>> = LazyLock::new(mysql);
     match servers {
         Servers::Setnx => &SETNX,
         Servers::ZooKeeper => &ZOOKEEPER,
         Servers::Etcd => &ETCD,
         Servers::Postgres => &POSTGRES,
+        Servers::Mysql => &MYSQL,
         _ => &REDIS,
     }
 }
@@ -180,6 +182,20 @@ fn postgres() -> Vec<Message> {
     messages.push(said(false, "subscription", b"LISTEN "));
     messages.push(said(true, "pushed grant", b"lock_runtime_"));
     messages
+}
+
+/// Procedures are called by their names.
+fn mysql() -> Vec<Message> {
+    let called: [(_, &[u8]); 7] = [
+        ("call of acquire", b"CALL lock_runtime_acquire("),
+        ("call of ask", b"CALL lock_runtime_ask("),
+        ("call of release", b"CALL lock_runtime_release("),
+        ("call of renew", b"CALL lock_runtime_renew("),
+        ("call of many", b"CALL lock_runtime_many("),
+        ("call of issue", b"CALL lock_runtime_issue("),
+        ("call of adopt", b"CALL lock_runtime_adopt("),
+    ];
+    called.map(|(name, bytes)| said(false, name, bytes)).into()
 }
 
 /// The number of each packet of ZooKeeper: what a request asks for, or which request an answer is about.

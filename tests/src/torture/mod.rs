@@ -15,6 +15,7 @@ mod limits;
 mod load;
 mod majority;
 mod messages;
+mod mysql;
 mod network;
 mod polls;
 mod postgres;

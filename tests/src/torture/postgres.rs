@@ -58,7 +58,7 @@ impl Site {
             _ => None,
         };
         if profile == Profile::ClockForward {
-            transfers::open_accounts(pair.primary()).await;
+            transfers::open_accounts(&pair.primary().url()).await;
         }
         Some(Self {
             pair,
@@ -72,11 +72,6 @@ impl Site {
     /// Whether its clock can be moved.
     pub(super) fn has_clock(&self) -> bool {
         self.pair.primary().has_clock()
-    }
-
-    /// What became of the transactions beside the bodies.
-    pub(super) async fn check_accounts(&self) -> Vec<String> {
-        transfers::check_accounts(self.pair.primary()).await
     }
 
     /// Its clock is ahead of the machine's by so much from now on.

@@ -157,11 +157,10 @@ impl Profile {
             Self::Keys => servers.chain(),
             Self::CutOff(Protection::Replicas) => servers.fails_over() && servers.replicas() > 0,
             Self::CutOff(_) | Self::Stale => servers.fails_over() || servers == Servers::Redlock,
-            Self::Clock => {
-                servers.chain() || matches!(servers, Servers::Redlock | Servers::Postgres)
-            }
+            Self::Clock => servers.chain() || servers == Servers::Redlock || servers.keeps_rows(),
             Self::Limits => !matches!(servers, Servers::Setnx | Servers::Redlock),
-            Self::ClockForward | Self::Pooler | Self::FullDisk => servers == Servers::Postgres,
+            Self::ClockForward | Self::FullDisk => servers.keeps_rows(),
+            Self::Pooler => servers == Servers::Postgres,
             Self::Tickets => !matches!(servers, Servers::Setnx | Servers::Redlock),
         }
     }
@@ -237,9 +236,10 @@ impl Profile {
         }
     }
 
-    /// Whether a server may forget that a ticket was adopted, or never have known the ticket.
+    /// Whether a server may forget that a ticket was adopted, never have known the ticket, or end its time early.
     fn forgets_tickets(self, servers: Servers) -> bool {
-        !servers.elects() && matches!(self, Self::Failover(_) | Self::CutOff(_) | Self::Stale)
+        let fails_over = matches!(self, Self::Failover(_) | Self::CutOff(_) | Self::Stale);
+        self == Self::ClockForward || !servers.elects() && fails_over
     }
 
     /// How many locks are lost by it in a minute at the least, if it shows anything.
@@ -260,7 +260,7 @@ impl Profile {
             // Most bodies end before they hear of it; of a minority only those hear who were stopped.
             Self::Keys | Self::Minority => 5.0,
             // Most leases outlive what happens to a connection.
-            Self::Connections if servers == Servers::Postgres => 2.0,
+            Self::Connections if servers.keeps_rows() => 2.0,
             // It strikes one of three masters, and few of its leases.
             Self::Server | Self::Connections if servers == Servers::Cluster => 2.0,
             _ => 20.0,

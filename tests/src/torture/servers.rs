@@ -31,11 +31,13 @@ pub enum Servers {
     Etcd,
     /// A primary with a standby, which takes its place when it is told to.
     Postgres,
+    /// One.
+    Mysql,
 }
 
 impl Servers {
     /// All of them, by the names that the command line knows.
-    pub const ALL: [(&str, Self); 8] = [
+    pub const ALL: [(&str, Self); 9] = [
         ("redis", Self::Redis),
         ("setnx", Self::Setnx),
         ("sentinel", Self::Sentinel),
@@ -44,6 +46,7 @@ impl Servers {
         ("zookeeper", Self::ZooKeeper),
         ("etcd", Self::Etcd),
         ("postgres", Self::Postgres),
+        ("mysql", Self::Mysql),
     ];
 
     /// Those of this name.
@@ -65,7 +68,12 @@ impl Servers {
 
     /// Whether neighbours in a queue are handed the lock quickly enough that many tasks of a process want one lock.
     pub(super) fn hot(self) -> bool {
-        self.chain() || self == Self::Postgres
+        self.chain() || self.keeps_rows()
+    }
+
+    /// Whether locks are rows of a database, which users' own transactions change too.
+    pub(super) fn keeps_rows(self) -> bool {
+        matches!(self, Self::Postgres | Self::Mysql)
     }
 
     /// Whether later holders have larger fences.
@@ -116,7 +124,7 @@ impl Servers {
     pub(super) fn grants(self) -> f64 {
         match self {
             Self::Redis | Self::Sentinel | Self::Cluster | Self::Redlock => 10_000.0,
-            Self::Setnx | Self::Postgres => 2_000.0,
+            Self::Setnx | Self::Postgres | Self::Mysql => 2_000.0,
             Self::ZooKeeper | Self::Etcd => 500.0,
         }
     }
@@ -135,6 +143,7 @@ impl Servers {
             Self::ZooKeeper => ("zookeeper://", addresses, ""),
             Self::Etcd => ("etcd://", addresses, ""),
             Self::Postgres => ("postgres://postgres@", addresses, "/postgres"),
+            Self::Mysql => ("mysql://root@", addresses, "/shop"),
         };
         let hosts: Vec<_> = named.iter().map(ToString::to_string).collect();
         format!("{start}{}{path}", hosts.join(","))

@@ -99,7 +99,7 @@ impl Site {
             } else {
                 RedlockFleet::start().await
             }),
-            Servers::ZooKeeper | Servers::Etcd | Servers::Postgres => {
+            Servers::ZooKeeper | Servers::Etcd | Servers::Postgres | Servers::Mysql => {
                 panic!("these are no servers of Redis")
             }
         }

@@ -4,7 +4,7 @@ use std::{fmt::Debug, net::SocketAddr, pin::Pin, time::Duration};
 
 use tokio::time::sleep;
 
-use super::{Profile, Servers, postgres, site::Site};
+use super::{Profile, Servers, mysql, postgres, site::Site};
 use crate::{EtcdCluster, RedisServer, ZooKeeperEnsemble};
 
 /// What is done to servers, in its own time.
@@ -72,6 +72,7 @@ pub(super) enum Store {
     ZooKeeper(ZooKeeperEnsemble),
     Etcd(EtcdCluster),
     Postgres(Box<postgres::Site>),
+    Mysql(Box<mysql::Site>),
 }
 
 impl Store {
@@ -88,6 +89,10 @@ impl Store {
                 let site = postgres::Site::start(test, profile).await.expect(HAVE);
                 Self::Postgres(Box::new(site))
             }
+            Servers::Mysql => {
+                let site = mysql::Site::start(test, profile).await.expect(HAVE);
+                Self::Mysql(Box::new(site))
+            }
             _ => Self::Redis(super::redis::start(servers, profile).await),
         }
     }
@@ -98,6 +103,7 @@ impl Store {
             Self::ZooKeeper(ensemble) => ensemble,
             Self::Etcd(cluster) => cluster,
             Self::Postgres(site) => site.as_mut(),
+            Self::Mysql(site) => site.as_mut(),
         }
     }
 
@@ -124,6 +130,7 @@ impl Store {
                 site.nodes().len()
             }
             Self::Postgres(site) => usize::from(site.has_clock()),
+            Self::Mysql(site) => usize::from(site.has_clock()),
             _ => 0,
         }
     }
@@ -133,6 +140,7 @@ impl Store {
         match self {
             Self::Redis(site) => site.nodes()[number].set_clock(ahead).await,
             Self::Postgres(site) => site.set_clock(ahead),
+            Self::Mysql(site) => site.set_clock(ahead),
             _ => panic!("its clocks cannot be moved"),
         }
     }

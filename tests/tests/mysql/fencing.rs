@@ -6,7 +6,8 @@
 use std::time::Duration;
 
 use tests::{
-    LONG, MysqlPeer, MysqlServer, Proxy, TIME_LIMIT, connect, queued, release, take, within,
+    LONG, MysqlPeer, MysqlServer, Proxy, TIME_LIMIT, connect, late_holders, queued, release, take,
+    within,
 };
 use tokio::time::timeout;
 
@@ -130,4 +131,20 @@ async fn a_newcomer_does_not_pass_who_waited_for_the_transaction() {
     proxy.requests().pass();
     release(within(TIME_LIMIT, waiter).await.unwrap()).await;
     release(within(TIME_LIMIT, newcomer).await.unwrap()).await;
+}
+
+#[tokio::test]
+async fn a_late_holder_commits_nothing_beside_the_next_one() {
+    late_holders_commit_nothing(1).await;
+}
+
+#[tokio::test]
+#[ignore = "takes a minute: `make crashes`"]
+async fn a_thousand_late_holders_commit_nothing_beside_the_next_ones() {
+    late_holders_commit_nothing(17).await;
+}
+
+async fn late_holders_commit_nothing(times: usize) {
+    let Some(server) = server().await else { return };
+    late_holders::commit_nothing(&server.url(), env!("CARGO_BIN_EXE_worker"), times).await;
 }

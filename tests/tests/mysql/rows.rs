@@ -4,41 +4,17 @@
 
 use std::time::Duration;
 
-use lock_runtime::{Acquire, LockError, LockGuard};
+use lock_runtime::LockError;
 use tests::{
-    LONG, MysqlPeer, MysqlServer, TIME_LIMIT, connect, eventually, poll_once, queued, release,
-    take, take_turn, within,
+    LONG, MysqlServer, Proxy, TIME_LIMIT, connect, poll_once, queued, release, take, take_turn,
+    within,
 };
 use tokio::time::sleep;
 
-use crate::server;
+use crate::{row_of, server, waits_for_a_row};
 
 /// Longer than clocks differ, and shorter than a call waits for a row.
-const WAIT: Duration = Duration::from_millis(700);
-
-/// A transaction of somebody else that has the row of a lock.
-async fn row_of(server: &MysqlServer, key: &str) -> MysqlPeer {
-    let mut peer = server.peer().await;
-    let sql = format!(
-        "START TRANSACTION; SELECT name FROM lock_runtime_lock WHERE name = 'lock:{{{key}}}' FOR UPDATE"
-    );
-    assert_eq!(peer.column(&sql).await.len(), 1);
-    peer
-}
-
-/// Longer than InnoDB shows the same list of transactions to those who ask again and again: its list is made anew only
-/// for a reader whom nobody preceded by less than 100 ms.
-const REFRESHED: Duration = Duration::from_millis(200);
-
-/// Returns when so many transactions wait for a row.
-async fn waits_for_a_row(server: &MysqlServer, count: usize) {
-    let sql = "SELECT trx_id FROM information_schema.INNODB_TRX WHERE trx_state = 'LOCK WAIT'";
-    eventually(TIME_LIMIT, async || {
-        sleep(REFRESHED).await;
-        server.cmd(sql).await.len() == count
-    })
-    .await;
-}
+const WAIT: Duration = Duration::from_millis(600);
 
 #[tokio::test]
 async fn a_lease_counts_from_behind_the_wait_for_its_row() {
@@ -78,28 +54,39 @@ async fn a_lock_that_somebody_is_taking_is_not_granted_beside() {
     );
 }
 
-/// The calls of a turn go together, and the first error ends what went together.
+/// The calls of a turn go as one query, which ends with the first error.
 #[tokio::test]
 async fn a_refused_call_does_not_end_those_behind_it() {
     let Some(server) = server().await else { return };
-    let locks = connect(&*server.url()).await;
-    for key in ["a", "b", "c"] {
+    let proxy = Proxy::start(server.addr());
+    let locks = connect(&*server.url_at(proxy.addr())).await;
+    for key in ["a", "b", "c", "d"] {
         take_turn(&locks, key).await;
     }
-    let mut row = row_of(&server, "a").await;
-    let acquire = |key| locks.lock(key).ttl(LONG).wait_forever().acquire();
-    let (mut first, others) = (acquire("a"), tokio::spawn(join(acquire("b"), acquire("c"))));
-    assert!(poll_once(&mut first).await.is_pending());
-    for guard in within(TIME_LIMIT, others).await.unwrap() {
+    let mut row = row_of(&server, "b").await;
+    // Calls of readers do not go in batches.
+    let acquire = |key| locks.lock(key).read().ttl(LONG).wait_forever().acquire();
+    let [mut a, mut b, mut c, mut d] = ["a", "b", "c", "d"].map(acquire);
+    proxy.requests().hold();
+    assert!(poll_once(&mut a).await.is_pending());
+    within(TIME_LIMIT, proxy.requests().held()).await;
+    // Behind the call on its way.
+    for waiter in [&mut b, &mut c, &mut d] {
+        assert!(poll_once(waiter).await.is_pending());
+    }
+    proxy.requests().pass();
+    let first = within(TIME_LIMIT, a).await.unwrap();
+    waits_for_a_row(&server, 1).await;
+    for waiter in [&mut c, &mut d] {
+        assert!(poll_once(waiter).await.is_pending(), "it went ahead");
+    }
+    // The server gives up waiting for the row that the first call needs.
+    let others = tokio::join!(within(TIME_LIMIT, c), within(TIME_LIMIT, d));
+    for guard in [first, others.0.unwrap(), others.1.unwrap()] {
         release(guard).await;
     }
     row.rows("COMMIT").await;
-    release(within(TIME_LIMIT, first).await.unwrap()).await;
-}
-
-async fn join(one: Acquire, other: Acquire) -> [LockGuard; 2] {
-    let (one, other) = tokio::join!(one, other);
-    [one.unwrap(), other.unwrap()]
+    release(within(TIME_LIMIT, b).await.unwrap()).await;
 }
 
 #[tokio::test]

@@ -9,7 +9,7 @@ use tokio::time::{advance, sleep};
 
 #[distributed_lock(key = "stock:{item}", ttl = "10s", wait = "2s")]
 async fn buy(item: &str) -> Result<String, LockError> {
-    sleep(Duration::from_secs(1)).await; // asks the database
+    sleep(Duration::from_secs(1)).await; // stands for a query of the database
     Ok(format!("one {item}"))
 }
 

@@ -29,6 +29,9 @@ use crate::types::health::LastError;
 
 /// How often the locks that are held for longer are looked at.
 const CHECK_EVERY: Duration = Duration::from_secs(1);
+/// How long calls go one by one after a batch without an answer: together they may take a slow server too long, again and
+/// again.
+const APART: Duration = Duration::from_secs(2);
 /// How long the server may take for a call that is about no claim.
 const TIMEOUT: Duration = Duration::from_secs(1);
 
@@ -42,6 +45,8 @@ pub(super) struct Connection {
     failed: Option<ConnectTrouble>,
     /// Whether the next calls go one by one.
     apart: bool,
+    /// Until when all calls do.
+    apart_until: Option<Moment>,
     /// When to look next whether locks were taken by force.
     check_at: Moment,
     /// Only one connection of the pool has it.
@@ -75,6 +80,7 @@ impl Connection {
             server: None,
             failed: None,
             apart: false,
+            apart_until: None,
             check_at: now.after(CHECK_EVERY),
             upkeep,
         }
@@ -97,6 +103,7 @@ impl Connection {
 
     fn opened(&mut self, now: Moment, server: Server) {
         self.server = Some(server);
+        self.apart_until = self.apart_until.map(|_| now.after(APART));
         if self.procedures.have_quarantine() {
             self.send(self.procedures.quarantined(), Task::Quarantine);
         } else {
@@ -105,6 +112,10 @@ impl Connection {
     }
 
     fn broken(&mut self, now: Moment, cause: &Cause, unanswered: Vec<Task>) {
+        let is_batch = |task: &Task| matches!(task, Task::Claims(Batch::Many(_)));
+        if unanswered.iter().any(is_batch) {
+            self.apart_until = Some(now.after(APART));
+        }
         let claims = unanswered.into_iter().filter_map(|task| match task {
             Task::Claims(batch) => Some(batch.into_calls()),
             _ => None,
@@ -240,8 +251,11 @@ impl Member for Connection {
         if self.link.awaits_answer() {
             return any;
         }
-        let apart = std::mem::take(&mut self.apart) || self.procedures.keep_history();
         let calls = self.queue.calls();
+        self.apart_until = self.apart_until.filter(|until| now < *until);
+        let apart = std::mem::take(&mut self.apart)
+            || self.apart_until.is_some()
+            || self.procedures.keep_history();
         for batch in batches(calls, apart) {
             if let Some(call) = self.procedures.call(&batch, &server) {
                 any |= self.link.send([(call, Task::Claims(batch))]);

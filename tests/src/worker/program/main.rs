@@ -48,9 +48,9 @@ async fn main() {
         ["service", url, shards] => {
             service::service(orders, url, shards.parse().expect("a number")).await;
         }
-        ["transfers", url, server, schema, accounts] => {
+        ["transfers", url, accounts] => {
             let accounts = accounts.parse().expect("a number");
-            transfers::transfers(orders, url, server, schema, accounts).await;
+            transfers::transfers(orders, url, accounts).await;
         }
         ["unconfigured"] => configuration::unconfigured().await,
         ["ends-at-once", url] => configuration::ends_at_once(url).await,

@@ -1,9 +1,9 @@
 //! Changes balances in transactions of its own under locks, and goes on blindly after a stop.
 
-use std::{net::SocketAddr, time::Duration};
+use std::time::Duration;
 
-use lock_runtime::{LockGuard, LockManager};
-use tests::{PostgresPeer, SqlError, connect};
+use lock_runtime::{LockConfig, LockGuard, LockManager};
+use tests::{SqlError, User, connect};
 use tokio::{sync::watch, task::JoinSet};
 
 use crate::Orders;
@@ -17,22 +17,16 @@ const LEVELS: [&str; 3] = ["READ COMMITTED", "REPEATABLE READ", "SERIALIZABLE"];
 ///
 /// The task of account 0, 4, 8… asserts its fence before the stop, the next one after it, the next one both times, and
 /// the next one, where the test says so by the order `blind`, never.
-pub(crate) async fn transfers(
-    mut orders: Orders,
-    url: &str,
-    server: &str,
-    schema: &str,
-    accounts: usize,
-) {
-    let locks = connect(url).await;
-    let server: SocketAddr = server.parse().expect("an address");
+pub(crate) async fn transfers(mut orders: Orders, url: &str, accounts: usize) {
+    // A busy machine may be later than such short leases allow.
+    let config = LockConfig::new(url).expect("a URL");
+    let locks = connect(config.unavailable_wait_forever()).await;
     let blind = orders.recv().await.expect("an order") == "blind";
     let go = watch::Sender::new(false);
     let mut starting = JoinSet::new();
     for account in 0..accounts {
-        let (locks, schema) = (locks.clone(), schema.to_owned());
-        starting
-            .spawn(async move { Transfer::begin(&locks, server, &schema, account, blind).await });
+        let (locks, url) = (locks.clone(), url.to_owned());
+        starting.spawn(async move { Transfer::begin(&locks, &url, account, blind).await });
     }
     let mut finishing = JoinSet::new();
     for transfer in starting.join_all().await {
@@ -56,30 +50,20 @@ pub(crate) async fn transfers(
 
 struct Transfer {
     account: usize,
-    user: PostgresPeer,
+    user: User,
     assertion: Option<String>,
     seen: i64,
     _guard: LockGuard,
 }
 
 impl Transfer {
-    async fn begin(
-        locks: &LockManager,
-        server: SocketAddr,
-        schema: &str,
-        account: usize,
-        blind: bool,
-    ) -> Self {
-        let mut user = PostgresPeer::connect(server).await;
+    async fn begin(locks: &LockManager, url: &str, account: usize, blind: bool) -> Self {
+        let mut user = User::connect(url).await;
         let key = format!("account:{account}");
         let guard = locks.lock(&*key).ttl(TTL).wait_forever().acquire().await;
         let guard = guard.expect("the lock");
-        let assert = format!(
-            "SELECT {schema}.assert_fence('{key}', {})",
-            guard.fencing_token()
-        );
-        let level = LEVELS[account / 4 % 3];
-        let begin = format!("BEGIN ISOLATION LEVEL {level}");
+        let assert = user.assertion(&key, guard.fencing_token());
+        let begin = user.begin(LEVELS[account / 4 % 3]);
         user.rows(&begin).await;
         let (before, after) = match account % 4 {
             0 => (true, false),
@@ -91,14 +75,13 @@ impl Transfer {
         while before && user.try_rows(&assert).await.is_err() {
             user.rows(&format!("ROLLBACK; {begin}")).await;
         }
-        let seen = user
-            .value(&format!("SELECT balance FROM account WHERE id = {account}"))
-            .await;
+        let read = format!("SELECT balance FROM account WHERE id = {account}");
+        let seen = user.numbers(&read).await[0];
         Self {
             account,
             user,
             assertion: after.then_some(assert),
-            seen: seen.parse().expect("a number"),
+            seen,
             _guard: guard,
         }
     }

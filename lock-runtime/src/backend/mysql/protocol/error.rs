@@ -67,6 +67,12 @@ impl ServerError {
         matches!(self.code, 1290 | 1792 | 1836)
     }
 
+    /// Whether the server has broken off a statement, or lacks memory for it. No handler runs then, so that the procedure
+    /// cannot undo what it has done: the end of the connection does.
+    pub(crate) fn is_interruption(&self) -> bool {
+        matches!(self.code, 1037 | 1038 | 1041 | 1317 | 1436 | 1969 | 3024)
+    }
+
     /// Whether nobody may log in as this user with this password.
     pub(crate) fn is_wrong_login(&self) -> bool {
         matches!(self.code, 1045 | 1698)

@@ -21,8 +21,7 @@ BEGIN
   SET t = {clock};
   SELECT kind, token, low, expires INTO v_kind, v_token, v_low, v_expires FROM lock_runtime_lock WHERE name = p_name;
   IF v_kind = 'x' AND v_token = p_token AND v_expires > t THEN
-    SET v_found = TRUE;
-    SELECT TRUE INTO v_found FROM lock_runtime_guard WHERE name = p_name FOR UPDATE SKIP LOCKED;
+    CALL lock_runtime_take_guard(p_name, v_found);
     IF NOT v_found THEN
       SET v_ours = NULL;
     ELSE

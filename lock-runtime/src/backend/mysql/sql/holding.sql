@@ -1,11 +1,14 @@
 -- The holders of a lock. Each procedure but take needs the row of the lock to be locked by this transaction.
 
 -- Locks the row of a lock, and makes it if it is wanted. A clock that is read after this is later than all earlier changes
--- of the row.
+-- of the row. A server that became a replica takes nothing more, even if the owner of the procedures may write there.
 CREATE PROCEDURE lock_runtime_take(IN p_name VARBINARY(1152), IN p_make BOOL, OUT p_found BOOL)
 SQL SECURITY DEFINER
 BEGIN
   DECLARE CONTINUE HANDLER FOR NOT FOUND SET p_found = FALSE;
+  IF CAST(@@global.read_only AS CHAR) NOT IN ('0', 'OFF') THEN
+    SIGNAL SQLSTATE '25006' SET MYSQL_ERRNO = 1290, MESSAGE_TEXT = 'the server only reads, as a replica does: its `read_only` is on';
+  END IF;
   SET p_found = TRUE;
   SELECT TRUE INTO p_found FROM lock_runtime_lock WHERE name = p_name FOR UPDATE;
   IF NOT p_found AND p_make THEN
@@ -16,6 +19,19 @@ BEGIN
       ON DUPLICATE KEY UPDATE lock_runtime_lock.fence = lock_runtime_lock.fence;
     INSERT IGNORE INTO lock_runtime_guard (name) VALUES (p_name);
     SET p_found = TRUE;
+  END IF;
+END
+//
+-- Locks the guard, unless a transaction that has asserted the fence keeps it. Makes one that somebody has deleted.
+CREATE PROCEDURE lock_runtime_take_guard(IN p_name VARBINARY(1152), OUT p_taken BOOL)
+SQL SECURITY DEFINER
+BEGIN
+  DECLARE CONTINUE HANDLER FOR NOT FOUND SET p_taken = FALSE;
+  SET p_taken = TRUE;
+  SELECT TRUE INTO p_taken FROM lock_runtime_guard WHERE name = p_name FOR UPDATE SKIP LOCKED;
+  IF NOT p_taken AND NOT EXISTS (SELECT 1 FROM lock_runtime_guard WHERE name = p_name) THEN
+    INSERT INTO lock_runtime_guard (name) VALUES (p_name);
+    SET p_taken = TRUE;
   END IF;
 END
 //
@@ -30,8 +46,7 @@ BEGIN
   DECLARE CONTINUE HANDLER FOR NOT FOUND SET p_may = FALSE;
   SELECT kind, low, expires INTO v_kind, v_low, v_expires FROM lock_runtime_lock WHERE name = p_name;
   IF v_expires <= t THEN
-    SET p_may = TRUE;
-    SELECT TRUE INTO p_may FROM lock_runtime_guard WHERE name = p_name FOR UPDATE SKIP LOCKED;
+    CALL lock_runtime_take_guard(p_name, p_may);
   ELSEIF p_kind = 'x' OR SUBSTRING_INDEX(p_kind, '/', 1) <> v_kind THEN
     SET p_may = FALSE;
   ELSEIF p_kind = 'r' THEN

@@ -25,8 +25,7 @@ BEGIN
     SELECT TRUE INTO v_guard FROM lock_runtime_lock
       WHERE name = v_name AND GREATEST(expires, since) < v_idle FOR UPDATE SKIP LOCKED;
     IF v_guard THEN
-      SET v_guard = FALSE;
-      SELECT TRUE INTO v_guard FROM lock_runtime_guard WHERE name = v_name FOR UPDATE SKIP LOCKED;
+      CALL lock_runtime_take_guard(v_name, v_guard);
     END IF;
     IF v_guard THEN
       DELETE FROM lock_runtime_sharer WHERE name = v_name;

@@ -85,7 +85,7 @@ BEGIN
     END IF;
   END IF;
   IF v_issued THEN
-    SELECT TRUE INTO v_free FROM lock_runtime_guard WHERE name = p_name FOR UPDATE SKIP LOCKED;
+    CALL lock_runtime_take_guard(p_name, v_free);
   END IF;
   IF v_left > 0 THEN
     SELECT 'quarantined', NULL, NULL, v_left, NULL, NULL, NULL, NULL, NULL;

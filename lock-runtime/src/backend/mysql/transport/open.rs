@@ -112,7 +112,7 @@ impl<T> Open<T> {
                     .chain(self.unsent.drain(..))
                     .collect();
             }
-            if error.is_of_another_server() {
+            if error.is_of_another_server() || error.is_interruption() {
                 self.useless = Some(Arc::new(error.clone()));
             }
         }

@@ -15,9 +15,10 @@ use crate::backend::sql::trouble::Trouble;
 const END_OF_PREDECESSOR: u32 = 1;
 
 /// Whoever waits for the row of a lock longer than this tries again.
-const SETTINGS: &str = "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED";
+const SETTINGS: &str = "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED, READ WRITE";
 const MORE_SETTINGS: &str = "SET SESSION autocommit = 1, time_zone = '+00:00', wait_timeout = 2147483, \
-     innodb_lock_wait_timeout = 1, lock_wait_timeout = 1, sql_mode = 'STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION'";
+     innodb_lock_wait_timeout = 1, lock_wait_timeout = 1, sql_mode = 'STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION', \
+     completion_type = 'NO_CHAIN' /*M! , max_statement_time = 0 */";
 
 const FACTS: &str = "SHOW GLOBAL VARIABLES WHERE Variable_name IN ('read_only', 'super_read_only', \
      'innodb_flush_log_at_trx_commit', 'wsrep_on')";
@@ -38,7 +39,12 @@ pub(super) async fn look(wire: &mut Wire) -> Result<Facts, Trouble> {
         .iter()
         .filter_map(|row| Some((row.text(0)?, row.text(1)?)))
         .collect();
-    let is_on = |name| facts.get(name).is_some_and(|it| matches!(*it, "ON" | "1"));
+    // New versions have more words for it than one.
+    let is_on = |name| {
+        facts
+            .get(name)
+            .is_some_and(|it| !matches!(*it, "OFF" | "0"))
+    };
     if is_on("read_only") || is_on("super_read_only") {
         return Err(Trouble::not_now(
             "the server only reads, as a replica does: its `read_only` is on",
