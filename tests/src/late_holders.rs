@@ -95,10 +95,11 @@ pub async fn commit_nothing(url: &str, worker: &str, times: usize) {
     }
     println!("{} holders stopped: {seen:?}", times * ACCOUNTS);
     assert_eq!(seen.lost, 0, "{seen:?}");
-    // Those that asserted before the stop are in time; those that assert only afterwards are too late.
+    // Those that asserted before the stop are in time; those that assert only afterwards are too late, but for a few whose
+    // successors were late too.
     assert!(seen.committed >= times * ACCOUNTS / 2, "{seen:?}");
     let refused: usize = seen.refused.values().sum();
-    assert!(refused >= times * ACCOUNTS / 4, "{seen:?}");
+    assert!(refused >= times * ACCOUNTS / 5, "{seen:?}");
     let codes = ["LR001", "40001"];
     assert!(
         seen.refused.keys().all(|it| codes.contains(&&**it)),
