@@ -23,7 +23,7 @@ pub(super) struct Program {
 static PROGRAM: LazyLock<Option<Program>> = LazyLock::new(|| {
     let named = env::var_os("MYSQL_PREFIX").map(PathBuf::from);
     let known = [FETCHED.into(), "/".into()];
-    named.into_iter().chain(known).find_map(Program::of)
+    named.into_iter().chain(known).find_map(|it| Program::of(&it))
 });
 
 /// The program of the machine; without it, a notice says that `test` is skipped.
@@ -38,13 +38,13 @@ pub(super) fn find(test: &str) -> Option<&'static Program> {
 }
 
 impl Program {
-    fn of(prefix: PathBuf) -> Option<Self> {
+    fn of(prefix: &Path) -> Option<Self> {
         ["mariadbd", "mysqld"].iter().find_map(|name| {
             let server = prefix.join("usr/sbin").join(name);
             let is_mysql = *name == "mysqld";
             server.exists().then(|| Self {
                 server,
-                prefix: prefix.clone(),
+                prefix: prefix.to_owned(),
                 is_mysql,
             })
         })
