@@ -376,6 +376,10 @@ bench-postgres: setup ## Measures the locks on PostgreSQL beside bare lease stat
 bench-cycle: setup ## Shows where the time, instructions and allocations of one cycle go
 	$(BENCH) cycle
 
+.PHONY: bench-mysql
+bench-mysql: setup ## Measures the locks on MariaDB beside bare lease statements and GET_LOCK (CASE=cycles or hot; MYSQL_PREFIX)
+	cargo run --quiet --release --manifest-path benches/Cargo.toml --features mysql -- mysql $(if $(CASE),--only $(CASE))
+
 .PHONY: bench-compile
 bench-compile: ## Compiles 500 annotated functions and 500 plain ones, and compares time and size (FUNCTIONS, ROUNDS)
 	benches/compile/run

@@ -12,13 +12,15 @@ use crate::report::Report;
 /// Which figure is shown.
 const FIGURE: &str = "64 tasks: cycles";
 /// The rows, by the name of their case.
-const ROWS: [(&str, &str); 6] = [
+const ROWS: [(&str, &str); 8] = [
     ("free keys", "Redis"),
     ("five servers, a majority decides", "Redlock, five servers"),
     ("etcd, three members", "etcd, three members"),
     ("ZooKeeper, three servers", "ZooKeeper, three servers"),
     ("PostgreSQL, no fsync", "PostgreSQL"),
     ("PostgreSQL, fsync", "PostgreSQL, with fsync"),
+    ("MySQL, no fsync", "MySQL"),
+    ("MySQL, fsync", "MySQL, with fsync"),
 ];
 const WIDTH: i32 = 920;
 const TITLE: i32 = 44;

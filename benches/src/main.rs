@@ -14,11 +14,15 @@ mod cycle;
 mod fleet;
 mod foreign;
 mod hot;
+#[cfg(feature = "mysql")]
+mod mysql;
 mod plot;
 #[cfg(feature = "postgres")]
 mod postgres;
 mod report;
 mod server;
+#[cfg(any(feature = "postgres", feature = "mysql"))]
+mod sql;
 mod stages;
 mod stats;
 #[cfg(feature = "stores")]
@@ -77,6 +81,13 @@ enum Command {
         #[arg(long)]
         only: Option<String>,
     },
+    /// Measures locks on MySQL or MariaDB beside bare statements on the same server, and prints the table.
+    #[cfg(feature = "mysql")]
+    Mysql {
+        /// Only this: cycles or hot.
+        #[arg(long)]
+        only: Option<String>,
+    },
     /// Runs cycles and nothing else.
     #[command(hide = true)]
     Cycles { how: How, url: String, count: u64 },
@@ -94,6 +105,8 @@ fn main() {
         Command::Stores { aged, only } => stores::run(aged, only.as_deref()),
         #[cfg(feature = "postgres")]
         Command::Postgres { only } => postgres::measure(only.as_deref()),
+        #[cfg(feature = "mysql")]
+        Command::Mysql { only } => mysql::measure(only.as_deref()),
         Command::Cycles { how, url, count } => cycle::cycles(how, &url, count),
         Command::Worker => worker::main(),
     }

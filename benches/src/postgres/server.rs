@@ -1,18 +1,14 @@
 //! The server, whose commits wait for the disk or do not.
 
-use std::time::Duration;
-
 use support::{PostgresPeer, PostgresServer};
 
-use super::processor;
+use crate::sql::database::Database;
 use crate::systems;
 
 const TEST: &str = "make bench-postgres";
 
 pub(super) struct Server {
-    pub(super) case: &'static str,
-    /// Whether commits wait for the disk.
-    pub(super) disk: bool,
+    pub(super) database: Database,
     process: PostgresServer,
 }
 
@@ -34,15 +30,16 @@ impl Server {
         } else {
             "PostgreSQL, no fsync"
         };
-        Some(Self {
+        let database = Database {
             case,
             disk,
+            url: server.url(),
+            pid: server.pid(),
+        };
+        Some(Self {
+            database,
             process: server,
         })
-    }
-
-    pub(super) fn url(&self) -> String {
-        self.process.url()
     }
 
     pub(super) async fn peer(&self) -> PostgresPeer {
@@ -52,10 +49,5 @@ impl Server {
     pub(super) async fn version(&self) -> String {
         let version = self.peer().await.value("SHOW server_version").await;
         version.split(' ').next().unwrap_or_default().to_owned()
-    }
-
-    /// The processor time of all its processes so far.
-    pub(super) fn processor(&self) -> Duration {
-        processor::of_all(self.process.pid())
     }
 }

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use super::cycles::Cycles;
 use super::server::Server;
 use crate::report::{Bound, Report, Row, Unit};
+use crate::sql::cycles::Cycles;
 use crate::stats::median;
 use crate::systems::System;
 
@@ -14,7 +14,11 @@ const TIME: Duration = Duration::from_secs(10);
 const PARTS: usize = 6;
 
 pub(super) async fn measure(report: &mut Report, server: &Server) {
-    let load = async || Cycles::of(server, System::Ours, TASKS, TIME).await.server;
+    let load = async || {
+        Cycles::of(&server.database, System::Ours, TASKS, TIME)
+            .await
+            .server
+    };
     let vacuum = async || server.peer().await.rows("VACUUM ANALYZE").await;
     let before = load().await;
     let mut snapshot = server.peer().await;
@@ -36,7 +40,7 @@ pub(super) async fn measure(report: &mut Report, server: &Server) {
     ] {
         let figure = format!("64 tasks, snapshot open for 60 s: {figure}");
         let bound = Bound::at_most(1.3, with / without, " x without");
-        let row = Row::new(server.case, &figure, Unit::Nanoseconds, with);
+        let row = Row::new(server.database.case, &figure, Unit::Nanoseconds, with);
         report.add(row.beside("without", without).bound(bound));
     }
 }

@@ -3,9 +3,13 @@
 mod async_redis_lock;
 mod ceiling;
 mod distributed_lock;
+#[cfg(any(feature = "postgres", feature = "mysql"))]
+mod each;
 #[cfg(feature = "stores")]
 mod etcd_client;
 mod locks;
+#[cfg(feature = "mysql")]
+pub(crate) mod mysql;
 mod name;
 mod ours;
 #[cfg(feature = "postgres")]
@@ -18,6 +22,8 @@ mod zookeeper_client;
 pub(crate) use self::async_redis_lock::AsyncRedisLock;
 pub(crate) use self::ceiling::Ceiling;
 pub(crate) use self::distributed_lock::DistributedLock;
+#[cfg(any(feature = "postgres", feature = "mysql"))]
+pub(crate) use self::each::Each;
 #[cfg(feature = "stores")]
 pub(crate) use self::etcd_client::EtcdClient;
 pub(crate) use self::locks::Locks;

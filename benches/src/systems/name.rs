@@ -45,6 +45,15 @@ pub(crate) enum System {
     /// The same, a connection for each task.
     #[cfg(feature = "postgres")]
     AdvisoryLocksEach,
+    /// Bare lease statements on MySQL, on one connection.
+    #[cfg(feature = "mysql")]
+    MysqlStatements,
+    /// The same, a connection for each task.
+    #[cfg(feature = "mysql")]
+    MysqlStatementsEach,
+    /// `GET_LOCK` of MySQL, a connection for each task.
+    #[cfg(feature = "mysql")]
+    MysqlGetLockEach,
     /// The crate `etcd-client`.
     #[cfg(feature = "stores")]
     EtcdClient,
@@ -81,6 +90,10 @@ impl System {
             Self::LeaseStatements | Self::LeaseStatementsEach => 1,
             #[cfg(feature = "postgres")]
             Self::AdvisoryLocks | Self::AdvisoryLocksEach => 2,
+            #[cfg(feature = "mysql")]
+            Self::MysqlStatements | Self::MysqlStatementsEach => 1,
+            #[cfg(feature = "mysql")]
+            Self::MysqlGetLockEach => 2,
         }
     }
 
@@ -121,6 +134,12 @@ impl fmt::Display for System {
             Self::AdvisoryLocks => "advisory locks",
             #[cfg(feature = "postgres")]
             Self::AdvisoryLocksEach => "advisory locks, a connection each",
+            #[cfg(feature = "mysql")]
+            Self::MysqlStatements => "lease statements",
+            #[cfg(feature = "mysql")]
+            Self::MysqlStatementsEach => "lease statements, a connection each",
+            #[cfg(feature = "mysql")]
+            Self::MysqlGetLockEach => "GET_LOCK, a connection each",
         })
     }
 }

@@ -10,8 +10,12 @@ mod keeper;
 mod load;
 mod offered;
 
+#[cfg(any(feature = "postgres", feature = "mysql"))]
+use crate::systems::Each;
+#[cfg(feature = "mysql")]
+use crate::systems::mysql;
 #[cfg(feature = "postgres")]
-use crate::systems::postgres::{AdvisoryLocks, Apart, Each, LeaseStatements};
+use crate::systems::postgres::{AdvisoryLocks, Apart, LeaseStatements};
 use crate::systems::{
     Alone, AsyncRedisLock, Ceiling, Detached, DistributedLock, Locks, Ours, Readers, Rlock, Rslock,
     System,
@@ -61,6 +65,12 @@ pub(crate) fn main() {
             System::AdvisoryLocks => work::<AdvisoryLocks>(spec, console).await,
             #[cfg(feature = "postgres")]
             System::AdvisoryLocksEach => work::<Each<AdvisoryLocks>>(spec, console).await,
+            #[cfg(feature = "mysql")]
+            System::MysqlStatements => work::<mysql::Statements>(spec, console).await,
+            #[cfg(feature = "mysql")]
+            System::MysqlStatementsEach => work::<Each<mysql::Statements>>(spec, console).await,
+            #[cfg(feature = "mysql")]
+            System::MysqlGetLockEach => work::<Each<mysql::GetLock>>(spec, console).await,
             System::RedisPy | System::Redlock => panic!("{} is not written in Rust", spec.system),
         }
     });

@@ -2,7 +2,6 @@
 
 mod advisory;
 mod apart;
-mod each;
 mod lease;
 
 use std::sync::Arc;
@@ -11,7 +10,6 @@ use tokio_postgres::{Client, NoTls};
 
 pub(crate) use self::advisory::AdvisoryLocks;
 pub(crate) use self::apart::Apart;
-pub(crate) use self::each::Each;
 pub(crate) use self::lease::LeaseStatements;
 
 /// A connection whose statements go to the server without waiting for the answers of others.

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
+use super::database::Database;
 use super::rounds::Rounds;
-use super::server::Server;
 use crate::fleet::Fleet;
 use crate::report::{Bound, Report, Unit};
 use crate::stats::Sorted;
@@ -11,29 +11,37 @@ use crate::systems::System;
 use crate::worker::{Spec, Work};
 
 const TIME: Duration = Duration::from_millis(800);
-const SYSTEMS: [System; 6] = [
-    System::Ours,
-    System::OursApart,
-    System::LeaseStatements,
-    System::LeaseStatementsEach,
-    System::AdvisoryLocks,
-    System::AdvisoryLocksEach,
-];
+
+/// Who takes part, and what is expected of ours.
+pub(crate) struct Contest {
+    pub(crate) systems: &'static [System],
+    /// Bare lease statements on one connection.
+    pub(crate) statements: System,
+    /// With several tasks, so many times their cycles.
+    pub(crate) several: f64,
+    /// Ours with a call for each lock.
+    pub(crate) apart: Option<System>,
+}
 
 /// Of one measurement.
-pub(super) struct Cycles {
-    pub(super) latencies: Sorted,
-    pub(super) per_second: f64,
+pub(crate) struct Cycles {
+    pub(crate) latencies: Sorted,
+    pub(crate) per_second: f64,
     /// The server's processor time a cycle, ns.
-    pub(super) server: f64,
+    pub(crate) server: f64,
 }
 
 impl Cycles {
-    pub(super) async fn of(server: &Server, system: System, tasks: usize, time: Duration) -> Self {
+    pub(crate) async fn of(
+        server: &Database,
+        system: System,
+        tasks: usize,
+        time: Duration,
+    ) -> Self {
         let spec = Spec {
             // Each ends with a confirmed release.
             keys: 1,
-            ..Spec::new(system, Work::Free, server.url())
+            ..Spec::new(system, Work::Free, server.url.clone())
         };
         let mut fleet = Fleet::start([spec.tasks(tasks)]).await;
         let before = server.processor();
@@ -50,15 +58,21 @@ impl Cycles {
     }
 }
 
-pub(super) async fn measure(report: &mut Report, server: &Server) {
+pub(crate) async fn measure(report: &mut Report, server: &Database, contest: &Contest) {
     for tasks in [1, 64, 256] {
         let measure = async |system| Cycles::of(server, system, tasks, TIME).await;
-        let rounds = Rounds::of(&SYSTEMS, measure).await;
-        add(report, server, tasks, &rounds);
+        let rounds = Rounds::of(contest.systems, measure).await;
+        add(report, server, contest, tasks, &rounds);
     }
 }
 
-fn add(report: &mut Report, server: &Server, tasks: usize, rounds: &Rounds<Cycles>) {
+fn add(
+    report: &mut Report,
+    server: &Database,
+    contest: &Contest,
+    tasks: usize,
+    rounds: &Rounds<Cycles>,
+) {
     let noun = if tasks == 1 { "task" } else { "tasks" };
     let row = |figure: &str, unit, value: fn(&Cycles) -> f64| {
         rounds.row(
@@ -71,16 +85,16 @@ fn add(report: &mut Report, server: &Server, tasks: usize, rounds: &Rounds<Cycle
     let p50 = |cycles: &Cycles| cycles.latencies.quantile(0.5);
     let rate = |cycles: &Cycles| cycles.per_second;
     if tasks == 1 {
-        let ratio = rounds.ratio(System::LeaseStatements, p50);
+        let ratio = rounds.ratio(contest.statements, p50);
         let bound = Bound::at_most(1.5, ratio, " x lease statements");
         report.add(row("p50 of a cycle", Unit::Nanoseconds, p50).bound(bound));
     } else {
-        let ratio = rounds.ratio(System::LeaseStatements, rate);
-        let bound = Bound::at_least(1.8, ratio, " x lease statements");
+        let ratio = rounds.ratio(contest.statements, rate);
+        let bound = Bound::at_least(contest.several, ratio, " x lease statements");
         report.add(row("cycles", Unit::PerSecond, rate).bound(bound));
     }
-    if tasks > 1 {
-        let ratio = rounds.ratio(System::OursApart, rate);
+    if let Some(apart) = contest.apart.filter(|_| tasks > 1) {
+        let ratio = rounds.ratio(apart, rate);
         let bound = (server.disk && tasks == 64).then(|| Bound::at_least(5.0, ratio, " x"));
         let figure = format!("{tasks} tasks: ours over ours, a call for each lock");
         let row = crate::report::Row::new(server.case, &figure, Unit::Plain, ratio);

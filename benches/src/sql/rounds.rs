@@ -9,11 +9,11 @@ use crate::systems::System;
 const ROUNDS: usize = 3;
 
 /// What each system reached in each round.
-pub(super) struct Rounds<T>(Vec<BTreeMap<System, T>>);
+pub(crate) struct Rounds<T>(Vec<BTreeMap<System, T>>);
 
 impl<T> Rounds<T> {
     /// Measures all systems in turns, every other round backwards.
-    pub(super) async fn of(systems: &[System], measure: impl AsyncFn(System) -> T) -> Self {
+    pub(crate) async fn of(systems: &[System], measure: impl AsyncFn(System) -> T) -> Self {
         let mut rounds = Vec::new();
         for number in 0..ROUNDS {
             let mut turn = systems.to_vec();
@@ -34,17 +34,17 @@ impl<T> Rounds<T> {
     }
 
     /// The median of a figure of ours.
-    pub(super) fn ours(&self, value: impl Fn(&T) -> f64) -> f64 {
+    pub(crate) fn ours(&self, value: impl Fn(&T) -> f64) -> f64 {
         self.median(|round| value(&round[&System::Ours]))
     }
 
     /// The median of the ratios of ours to another system within one round.
-    pub(super) fn ratio(&self, under: System, value: impl Fn(&T) -> f64) -> f64 {
+    pub(crate) fn ratio(&self, under: System, value: impl Fn(&T) -> f64) -> f64 {
         self.median(|round| value(&round[&System::Ours]) / value(&round[&under]))
     }
 
     /// The medians of a figure.
-    pub(super) fn row(
+    pub(crate) fn row(
         &self,
         case: &str,
         figure: &str,

@@ -2,7 +2,7 @@
 
 use tokio::sync::OnceCell;
 
-use crate::systems::Locks;
+use super::Locks;
 
 /// The same locks, where no task shares its connection with another one.
 pub(crate) struct Each<L> {

@@ -1,0 +1,55 @@
+//! Locks on MySQL or MariaDB beside bare lease statements and `GET_LOCK` on the same server: free keys, and a hot key.
+
+mod server;
+
+use crate::report::Report;
+use crate::sql::{cycles, hot};
+use crate::systems::System;
+
+use self::server::Server;
+
+const CYCLES: cycles::Contest = cycles::Contest {
+    systems: &[
+        System::Ours,
+        System::MysqlStatements,
+        System::MysqlStatementsEach,
+        System::MysqlGetLockEach,
+    ],
+    statements: System::MysqlStatements,
+    several: 1.5,
+    apart: None,
+};
+const HOT: hot::Contest = hot::Contest {
+    systems: &[System::Ours, System::MysqlGetLockEach],
+    limit: 2,
+};
+
+#[tokio::main(flavor = "current_thread")]
+pub(crate) async fn measure(only: Option<&str>) {
+    let load_before = crate::load();
+    let mut report = Report::default();
+    let mut version = String::new();
+    for disk in [false, true] {
+        let Some(server) = Server::start(disk).await else {
+            return;
+        };
+        let database = &server.database;
+        println!("{}", database.case);
+        let wanted = |part| only.is_none_or(|only| only == part);
+        if wanted("cycles") {
+            cycles::measure(&mut report, database, &CYCLES).await;
+        }
+        if wanted("hot") {
+            hot::measure(&mut report, database, &HOT).await;
+        }
+        version = server.version().await;
+    }
+    let title = format!(
+        "{} processors, {}, {version}; load average {load_before} before, {} after.",
+        crate::cores(),
+        std::env::consts::OS,
+        crate::load(),
+    );
+    println!("\n{}", report.markdown(&title));
+    crate::bars::draw(&report, &crate::results());
+}
