@@ -70,6 +70,15 @@ pub(crate) async fn processor_seconds(server: &RedisServer) -> f64 {
     values.sum()
 }
 
+/// CPU time of the processes of several servers, in seconds.
+pub(crate) async fn processor_seconds_of(servers: &[RedisServer]) -> f64 {
+    let mut sum = 0.0;
+    for one in servers {
+        sum += processor_seconds(one).await;
+    }
+    sum
+}
+
 /// How much memory the server uses, in bytes.
 pub(crate) async fn memory(server: &RedisServer) -> f64 {
     let text = info(server, "memory").await;

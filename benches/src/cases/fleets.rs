@@ -70,10 +70,10 @@ async fn cycles(bench: &mut Bench, endpoints: &[Endpoint<'_>], tasks: usize) {
     let mut all: Vec<Reached> = endpoints.iter().map(|_| Reached::default()).collect();
     for _ in 0..bench.pick(1, 3) {
         for (endpoint, reached) in endpoints.iter().zip(&mut all) {
-            let before = processor_seconds(endpoint.servers).await;
+            let before = server::processor_seconds_of(endpoint.servers).await;
             let spec = Spec::new(System::Ours, Work::Free, endpoint.url.clone()).tasks(tasks);
             let outcome = fleet::run(spec, time).await;
-            let spent = processor_seconds(endpoint.servers).await - before;
+            let spent = server::processor_seconds_of(endpoint.servers).await - before;
             let count = outcome.latencies.len() as f64;
             reached
                 .per_second
@@ -124,12 +124,4 @@ fn add(bench: &mut Bench, endpoints: &[Endpoint<'_>], figure: &str, unit: Unit, 
         row = row.beside(endpoint.name, *value);
     }
     bench.report.add(row);
-}
-
-async fn processor_seconds(servers: &[RedisServer]) -> f64 {
-    let mut sum = 0.0;
-    for one in servers {
-        sum += server::processor_seconds(one).await;
-    }
-    sum
 }

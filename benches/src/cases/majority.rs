@@ -32,6 +32,8 @@ struct Round {
     per_second: f64,
     /// Sent to all servers for one lock.
     commands: f64,
+    /// Nanoseconds of all servers' processors for one lock.
+    processors: f64,
 }
 
 type All = BTreeMap<System, Vec<Round>>;
@@ -122,11 +124,13 @@ async fn round(spec: Spec, alive: &[RedisServer], time: Duration) -> Round {
     for server in alive {
         server::reset(server).await;
     }
+    let before = server::processor_seconds_of(alive).await;
     fleet.go(time).await;
     let mut commands = 0.0;
     for server in alive {
         commands += server::statistics(server).await.commands(system);
     }
+    let busy = server::processor_seconds_of(alive).await - before;
     let outcome = fleet.stop().await.pop().expect("one worker");
     let seconds = outcome.elapsed_ns as f64 / 1e9;
     let latencies: Sorted = outcome.latencies.into_iter().collect();
@@ -135,6 +139,7 @@ async fn round(spec: Spec, alive: &[RedisServer], time: Duration) -> Round {
         p50: latencies.quantile(0.5),
         per_second: cycles / seconds,
         commands: commands / cycles,
+        processors: busy * 1e9 / cycles,
     }
 }
 
@@ -165,6 +170,9 @@ fn cycles(bench: &mut Bench, tasks: &str, all: &All, least: f64) {
     add("commands a lock", Unit::Plain, |it| it.commands, &|ratio| {
         Bound::at_most(1.0, ratio, " x rslock")
     });
+    let processors = medians(all, |it| it.processors);
+    let figure = format!("{tasks}: servers' processors a cycle");
+    bench.report.add(row(&figure, Unit::Nanoseconds, &processors));
 }
 
 async fn hot(bench: &mut Bench, addresses: &[SocketAddr]) {
