@@ -23,7 +23,10 @@ pub(super) struct Program {
 static PROGRAM: LazyLock<Option<Program>> = LazyLock::new(|| {
     let named = env::var_os("MYSQL_PREFIX").map(PathBuf::from);
     let known = [FETCHED.into(), "/".into()];
-    named.into_iter().chain(known).find_map(|it| Program::of(&it))
+    named
+        .into_iter()
+        .chain(known)
+        .find_map(|it| Program::of(&it))
 });
 
 /// The program of the machine; without it, a notice says that `test` is skipped.
