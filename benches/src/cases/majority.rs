@@ -172,7 +172,9 @@ fn cycles(bench: &mut Bench, tasks: &str, all: &All, least: f64) {
     });
     let processors = medians(all, |it| it.processors);
     let figure = format!("{tasks}: servers' processors a cycle");
-    bench.report.add(row(&figure, Unit::Nanoseconds, &processors));
+    bench
+        .report
+        .add(row(&figure, Unit::Nanoseconds, &processors));
 }
 
 async fn hot(bench: &mut Bench, addresses: &[SocketAddr]) {

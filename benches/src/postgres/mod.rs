@@ -47,7 +47,7 @@ pub(crate) async fn measure(only: Option<&str>) {
             hot::measure(&mut report, database, &HOT).await;
         }
         if wanted("snapshot") && !disk {
-            snapshot::measure(&mut report, database, &HOT).await;
+            snapshot::measure(&mut report, &server).await;
         }
         version = server.version().await;
     }

@@ -33,6 +33,8 @@ pub(super) struct Claim {
     pub(super) seen: i64,
     /// The revision of its knowledge about the entries ahead; once there are none, its fence.
     pub(super) known: i64,
+    /// The revision of the last event that its watch has shown.
+    pub(super) notified: i64,
     /// Whether only the watched entry is ahead.
     pub(super) follows_one: bool,
     /// Whether the member that is asked did not know its entry, so that a majority is asked.
@@ -132,6 +134,7 @@ impl Claim {
             modified: 0,
             seen: 0,
             known: 0,
+            notified: 0,
             follows_one: false,
             by_majority: false,
             watch: None,

@@ -92,8 +92,8 @@ pub(crate) struct Watch {
 pub(crate) enum Seen {
     /// It shows what happens after this revision.
     Begun(i64),
-    /// Something was written.
-    Changed,
+    /// Something was written at this revision.
+    Changed(i64),
     /// Something was deleted at this revision.
     Deleted(i64),
     /// It has ended without an event: the events that it missed may be compacted.

@@ -269,6 +269,12 @@ impl Queue {
             return self.go_on(now, id);
         }
         claim.seen = revision;
+        // A member shows an event shortly before its reads have it. A read by a majority has it.
+        if revision < claim.notified && !by_majority {
+            claim.by_majority = true;
+            claim.stage = Stage::Looking;
+            return self.go_on(now, id);
+        }
         let limited = !claim.reads_all;
         match Ahead::read(&self.keys, claim.terms.kind, &mut reads, limited) {
             Some(ahead) => self.find_position(now, id, ahead, true, revision),
@@ -406,6 +412,9 @@ impl Queue {
         let Some(claim) = self.claims.get_mut(&id) else {
             return;
         };
+        if let Seen::Changed(at) | Seen::Deleted(at) = seen {
+            claim.notified = claim.notified.max(*at);
+        }
         match (seen, claim.stage) {
             (Seen::Deleted(_), Stage::Held { .. }) => self.lose(id),
             // Nobody comes to be ahead of it, so that nobody is by now. A member that is behind
@@ -422,12 +431,12 @@ impl Queue {
             }
             // The last read saw everything before the start of the watch.
             (Seen::Begun(at), Stage::Waiting) if *at <= claim.known => {}
-            (Seen::Begun(_) | Seen::Changed | Seen::Deleted(_), Stage::Waiting) => {
+            (Seen::Begun(_) | Seen::Changed(_) | Seen::Deleted(_), Stage::Waiting) => {
                 claim.stage = Stage::Looking;
                 self.go_on(now, id);
             }
             // It has announced that it has entered, or somebody asks for the lock.
-            (Seen::Changed, Stage::Held { .. }) => {
+            (Seen::Changed(_), Stage::Held { .. }) => {
                 claim.unwatched = true;
                 let awaits = claim.awaits;
                 self.unwatch(id);
@@ -436,7 +445,7 @@ impl Queue {
                     self.settle(now, id);
                 }
             }
-            (Seen::Begun(_) | Seen::Changed | Seen::Deleted(_), _) => {}
+            (Seen::Begun(_) | Seen::Changed(_) | Seen::Deleted(_), _) => {}
             (Seen::Ended, _) => {
                 // It looks for itself, and watches from there.
                 claim.unwatched = true;

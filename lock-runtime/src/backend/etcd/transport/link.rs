@@ -302,8 +302,7 @@ impl Watching {
             _ if response.canceled => Seen::Ended,
             _ if response.created => Seen::Begun(header.map_or(i64::MAX, |it| it.revision)),
             Some(revision) => Seen::Deleted(revision),
-            None if response.events.is_empty() => return None,
-            None => Seen::Changed,
+            None => Seen::Changed(response.events.iter().filter_map(changed_at).max()?),
         };
         Some(Report::Seen(id, seen))
     }
@@ -311,8 +310,12 @@ impl Watching {
 
 /// The revision of a deletion.
 fn deleted_at(event: &Event) -> Option<i64> {
-    let kv = event.kv.as_ref().filter(|_| event.r#type == DELETE)?;
-    Some(kv.mod_revision).filter(|revision| *revision > 0)
+    changed_at(event).filter(|revision| event.r#type == DELETE && *revision > 0)
+}
+
+/// The revision of a write or a deletion.
+fn changed_at(event: &Event) -> Option<i64> {
+    Some(event.kv.as_ref()?.mod_revision)
 }
 
 fn call(channel: &mut Channel, call: &Call) -> Incoming {

@@ -56,7 +56,7 @@ fn a_waiter_watches_the_one_ahead_alone_from_now_on() {
     assert_eq!((&watch.span.key, watch.from), (&second.key, 0));
     assert!(watch.span.end.is_empty());
 
-    story.queue.seen(story.now, watch.id, &Seen::Changed);
+    story.queue.seen(story.now, watch.id, &Seen::Changed(0));
     let list = story.claim_call(Step::Look);
     let queue = vec![entry_of(key.clone(), 4), first.clone()];
     story.answer(&list, Ok(range(7, queue)));
@@ -227,7 +227,7 @@ fn what_an_entry_reads_does_not_grow_with_the_queue() {
         story.waits(1);
         let watch = story.watch(2);
         assert_eq!(watch.span.key, queue[97].key, "the last one");
-        story.queue.seen(story.now, watch.id, &Seen::Changed);
+        story.queue.seen(story.now, watch.id, &Seen::Changed(0));
         let look = story.claim_call(Step::Look);
         reads_little(&look.call, 99);
         let behind = (101..200).map(|at| kv(mine, at));
@@ -248,7 +248,7 @@ fn an_announcement_is_sent_until_it_is_answered() {
     let key = story.enter(Ok(entered(4, vec![first.clone(), kv(permits, 3)])));
     story.waits(1);
     let watch = story.watch(2);
-    story.queue.seen(story.now, watch.id, &Seen::Changed);
+    story.queue.seen(story.now, watch.id, &Seen::Changed(0));
     let look = story.claim_call(Step::Look);
     story.answer(&look, Ok(range(5, vec![first, entry_of(key, 4)])));
     story.granted(1);
@@ -276,7 +276,7 @@ fn an_entry_that_is_gone_when_it_announces_is_a_lost_lock() {
     let key = story.enter(Ok(entered(4, vec![kv(Kind::Exclusive, 2)])));
     story.waits(1);
     let watch = story.watch(2);
-    story.queue.seen(story.now, watch.id, &Seen::Changed);
+    story.queue.seen(story.now, watch.id, &Seen::Changed(0));
     let look = story.claim_call(Step::Look);
     story.answer(&look, Ok(range(5, vec![entry_of(key, 4)])));
     story.granted(1);
@@ -361,7 +361,7 @@ fn keys_of_others_in_a_queue_hide_nobody() {
         let watch = story.watch(2);
         assert_eq!(watch.span.key, holder.key, "{mine:?}");
 
-        story.queue.seen(story.now, watch.id, &Seen::Changed);
+        story.queue.seen(story.now, watch.id, &Seen::Changed(0));
         let look = story.claim_call(Step::Look);
         let left = queue.iter().filter(|it| it.key != holder.key).cloned();
         let there = left.chain([entry_of(key, 7)]).collect();

@@ -41,9 +41,9 @@ fn a_change_while_a_waiter_reads_makes_it_read_again() {
     let mut story = Story::with_session(1);
     let ahead = [kv(Kind::Exclusive, 2), kv(Kind::Exclusive, 3)];
     let (watch, key) = waiter(&mut story, 1, &ahead);
-    story.queue.seen(story.now, watch.id, &Seen::Changed);
+    story.queue.seen(story.now, watch.id, &Seen::Changed(0));
     let look = story.claim_call(Step::Look);
-    story.queue.seen(story.now, watch.id, &Seen::Deleted(13));
+    story.queue.seen(story.now, watch.id, &Seen::Deleted(12));
     assert!(!story.sends(Step::Look), "one at a time");
     let queue = [
         ahead[0].clone(),
@@ -56,6 +56,24 @@ fn a_change_while_a_waiter_reads_makes_it_read_again() {
     let look = story.claim_call(Step::Look);
     story.answer(&look, Ok(range(13, vec![entry_of(key, 10)])));
     assert_eq!(story.granted(1).0, 13);
+}
+
+#[test]
+fn a_read_from_before_the_event_is_made_again_by_a_majority() {
+    for event in [Seen::Deleted(12), Seen::Changed(12)] {
+        let mut story = Story::with_session(1);
+        let ahead = [kv(Kind::Exclusive, 2), kv(Kind::Exclusive, 3)];
+        let (watch, key) = waiter(&mut story, 1, &ahead);
+        story.queue.seen(story.now, watch.id, &event);
+        let look = story.claim_call(Step::Look);
+        // The member has shown the event, and does not read it yet.
+        let queue = [ahead[1].clone(), entry_of(key.clone(), 10)];
+        story.answer(&look, Ok(range(11, queue.into())));
+        let look = story.claim_call(Step::Look);
+        assert!(!is_serializable(&look.call));
+        story.answer(&look, Ok(range(12, vec![entry_of(key, 10)])));
+        assert_eq!(story.granted(1).0, 12);
+    }
 }
 
 #[test]
@@ -153,7 +171,7 @@ fn whoever_followed_one_alone_enters_when_that_is_deleted_and_all_others_read() 
         story.waits(1);
         let watch = story.watch(2);
         // A write is no deletion.
-        story.queue.seen(story.now, watch.id, &Seen::Changed);
+        story.queue.seen(story.now, watch.id, &Seen::Changed(0));
         let look = story.claim_call(Step::Look);
         story.queue.seen(story.now, watch.id, &Seen::Deleted(11));
         if reads {
