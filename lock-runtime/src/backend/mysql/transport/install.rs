@@ -7,7 +7,7 @@ use crate::backend::mysql::sql;
 use crate::backend::sql::parameters::Install;
 use crate::backend::sql::trouble::Trouble;
 
-/// One manager at a time installs in a database. MySQL 9.6 has neither `SHA1` nor `MD5`.
+/// One manager at a time installs in a database. MySQL 9.7 has no `SHA1`.
 const BEGIN: &str = "SELECT GET_LOCK(LEFT(CONCAT('lock_runtime:', SHA2(DATABASE(), 256)), 64), 10)";
 const END: &str = "SELECT RELEASE_LOCK(LEFT(CONCAT('lock_runtime:', SHA2(DATABASE(), 256)), 64))";
 
