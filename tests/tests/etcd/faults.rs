@@ -41,7 +41,13 @@ async fn a_lock_and_its_queue_outlive_the_leader() {
     for locks in [&locks, &others] {
         release(take(locks, "another", LONG).await).await;
     }
-    assert!(guard.is_held() && poll_once(&mut waiter).await.is_pending());
+    let waits = poll_once(&mut waiter).await;
+    assert!(
+        guard.is_held(),
+        "{:?}",
+        poll_once(&mut std::pin::pin!(guard.lost())).await
+    );
+    assert!(waits.is_pending(), "{waits:?}");
     let fence = guard.fencing_token();
     release(guard).await;
     let next = within(TIME_LIMIT, waiter).await.unwrap();

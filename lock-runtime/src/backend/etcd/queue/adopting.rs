@@ -130,8 +130,8 @@ impl Queue {
             return self.no_ticket(id);
         }
         let marker = reads.next().unwrap_or_default().kvs.pop();
-        let ttl = claim.ttl();
-        self.found_marker(now, ttl, marker.map(|it| it.mod_revision));
+        let (ttl, lease) = (claim.ttl(), claim.lease);
+        self.found_marker(now, ttl, lease, marker.map(|it| it.mod_revision));
         self.go_on(now, id);
     }
 
@@ -172,7 +172,7 @@ impl Queue {
         let Some(claim) = self.claims.get_mut(&id) else {
             return;
         };
-        let ttl = claim.ttl();
+        let (ttl, lease) = (claim.ttl(), claim.lease);
         let may_be_adopted = claim.stage == Stage::Adopting;
         match trouble {
             Trouble::Unknown(_) if may_be_adopted => {
@@ -187,7 +187,7 @@ impl Queue {
                 let cause = cause.clone();
                 self.retire(Outcome::Failed { id, cause });
             }
-            Trouble::NoLease(_) => self.with_session(now, ttl, |session, _| session.lost(now)),
+            Trouble::NoLease(_) => self.found_marker(now, ttl, lease, None),
             _ => {
                 self.claims.schedule(now.after(PAUSE), id);
                 self.trouble(id, trouble);

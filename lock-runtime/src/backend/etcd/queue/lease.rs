@@ -106,6 +106,11 @@ impl From<()> for SessionEvent {
 }
 
 impl Open {
+    /// Whether the keep-alive that was sent at this moment is on its way, so that answers to it count.
+    pub(super) fn awaits(&self, beat: Moment) -> bool {
+        self.beat.as_ref().is_some_and(|it| it.at == beat)
+    }
+
     /// Takes in a member's answer to a keep-alive; says whether to look for the marker,
     /// and whether that is after a majority has answered.
     pub(super) fn heard(

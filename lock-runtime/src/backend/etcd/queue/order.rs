@@ -104,7 +104,8 @@ pub(crate) enum Seen {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum SessionStep {
     Grant,
-    Mark,
+    /// Writes the marker of this lease.
+    Mark(i64),
     /// The keep-alive that was sent at this moment.
     Alive(Moment),
     /// Looks for the marker, for the keep-alive that was sent at `beat`.

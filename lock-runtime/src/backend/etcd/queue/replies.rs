@@ -196,16 +196,23 @@ impl Queue {
             let holder = front.holder(0);
             return self.retire(Outcome::Busy { id, holder });
         }
-        let (lock, ttl) = (claim.terms.key.clone(), claim.ttl());
+        let (lock, ttl, lease) = (claim.terms.key.clone(), claim.ttl(), claim.lease);
         claim.stage = Stage::Unsent;
         self.key_orders.join_first(&lock, id);
         let revision = marker.kvs.first().map(|marker| marker.mod_revision);
-        self.found_marker(now, ttl, revision);
+        self.found_marker(now, ttl, lease, revision);
     }
 
-    /// The marker of a session is at this revision, if it is there, and not where it was.
-    pub(super) fn found_marker(&mut self, now: Moment, ttl: Duration, revision: Option<i64>) {
+    /// The marker of a lease is at this revision, if it is there, and not where it was.
+    pub(super) fn found_marker(
+        &mut self,
+        now: Moment,
+        ttl: Duration,
+        lease: i64,
+        revision: Option<i64>,
+    ) {
         self.with_session(now, ttl, |session, _| match revision {
+            _ if !session.is_on(lease) => SessionEvent::Nothing,
             Some(revision) => {
                 session.found_marker(now, revision);
                 SessionEvent::Nothing
@@ -218,7 +225,7 @@ impl Queue {
         let Some(claim) = self.claims.get_mut(&id) else {
             return;
         };
-        let (lock, ttl) = (claim.terms.key.clone(), claim.ttl());
+        let (lock, ttl, lease) = (claim.terms.key.clone(), claim.ttl(), claim.lease);
         if let Trouble::Unknown(_) = trouble {
             claim.stage = Stage::Unsure;
             claim.may_be_made = true;
@@ -237,7 +244,7 @@ impl Queue {
             Trouble::NoLease(_) => {
                 self.history.forget_lease();
                 self.key_orders.join_first(&lock, id);
-                self.with_session(now, ttl, |session, _| session.lost(now));
+                self.found_marker(now, ttl, lease, None);
             }
             _ => {
                 self.key_orders.join_first(&lock, id);

@@ -122,8 +122,9 @@ impl Session {
         }
         open.marker = Marker::Writing;
         let value = format!("{}@{}", THIS_PROCESS.id, THIS_PROCESS.host);
-        let call = Call::put(around.keys.marker(open.lease), value.into(), open.lease);
-        self.send(now, Step::Mark, call, around);
+        let lease = open.lease;
+        let call = Call::put(around.keys.marker(lease), value.into(), lease);
+        self.send(now, Step::Mark(lease), call, around);
     }
 
     /// The marker was seen at another revision: a late call has written it, or a backup
@@ -225,7 +226,8 @@ impl Session {
     ) -> SessionEvent {
         match (step, &mut self.state) {
             (Step::Grant, State::Granting) => self.granted(now, at, result, around),
-            (Step::Mark, State::Open(open)) => match result {
+            // An answer about an earlier lease says nothing about this one.
+            (Step::Mark(lease), State::Open(open)) if lease == open.lease => match result {
                 Ok(Reply::Txn(txn)) => {
                     open.marker = Marker::Written(txn.revision());
                     open.seen = open.seen.max(txn.revision());
@@ -251,7 +253,7 @@ impl Session {
                     floor,
                 },
                 State::Open(open),
-            ) => match result {
+            ) if open.awaits(beat) => match result {
                 Ok(Reply::Range(found)) => {
                     // After a restore, later writes are gone, and entries that were deleted later are
                     // there again.

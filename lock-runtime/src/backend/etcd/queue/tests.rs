@@ -70,7 +70,7 @@ impl Story {
     fn open_session(&mut self) {
         let grant = self.session_call(SessionStep::Grant);
         self.answer(&grant, Ok(lease(1, LEASE, 10)));
-        let mark = self.session_call(SessionStep::Mark);
+        let mark = self.mark();
         self.answer(&mark, Ok(txn(1, true, vec![])));
     }
 
@@ -110,6 +110,12 @@ impl Story {
     fn session_call(&mut self, step: SessionStep) -> Sent<Recipient> {
         let found = self.find(|it| matches!(it, Recipient::Session(_, sent) if *sent == step));
         found.unwrap_or_else(|| panic!("no {step:?} among {:?}", self.calls))
+    }
+
+    /// The write of a marker that was sent next.
+    fn mark(&mut self) -> Sent<Recipient> {
+        let is_mark = |it: &Recipient| matches!(it, Recipient::Session(_, SessionStep::Mark(_)));
+        self.find(is_mark).expect("a marker")
     }
 
     fn claim_call(&mut self, step: Step) -> Sent<Recipient> {

@@ -187,7 +187,7 @@ fn entries_on_several_leases_go_apart() {
     });
     let grant = story.session_call(SessionStep::Grant);
     story.answer(&grant, Ok(lease(1, LEASE + 1, 20)));
-    let mark = story.session_call(SessionStep::Mark);
+    let mark = story.mark();
     story.answer(&mark, Ok(txn(2, true, vec![])));
     story.enter(Ok(entered(3, vec![])));
     story.granted(1);
@@ -219,7 +219,7 @@ fn the_calls_of_a_transaction_without_an_answer_may_all_have_been_done() {
         Some(Outcome::Trouble { id: LeaseId(3), .. })
     ));
     assert!(!story.sends(Step::Enter), "a late call may still make it");
-    let mark = story.session_call(SessionStep::Mark);
+    let mark = story.mark();
     story.answer(&mark, Ok(txn(25, true, vec![])));
     assert_eq!(story.enter(Ok(entered(30, vec![]))), key);
     assert_eq!(story.granted(3).0, 30);

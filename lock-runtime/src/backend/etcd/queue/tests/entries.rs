@@ -11,7 +11,7 @@ fn an_entry_that_may_have_been_made_is_found_and_not_made_twice() {
     story.answer(&enter, Err(unknown()));
     assert!(matches!(story.outcome(), Some(Outcome::Trouble { .. })));
     assert!(!story.sends(Step::Enter), "a late call may still make it");
-    let mark = story.session_call(SessionStep::Mark);
+    let mark = story.mark();
     story.answer(&mark, Ok(txn(5, true, vec![])));
     let again = story.claim_call(Step::Enter);
     assert_eq!(put(&again.call), there.key);
@@ -36,7 +36,7 @@ fn an_entry_that_may_have_been_made_and_is_unwanted_is_deleted_once_it_cannot_co
     story.outcome();
     story.submit(Request::Abandon(LeaseId(1)));
     assert!(!story.sends(Step::Seek), "the entry may be made after it");
-    let mark = story.session_call(SessionStep::Mark);
+    let mark = story.mark();
     story.answer(&mark, Ok(txn(5, true, vec![])));
     let look = story.claim_call(Step::Seek);
     story.answer(&look, Ok(range(6, vec![written(&enter.call, 4)])));
@@ -389,7 +389,7 @@ fn a_permit_whose_entry_was_found_later_is_announced() {
     let there = written(&enter.call, 4);
     story.answer(&enter, Err(unknown()));
     story.outcome();
-    let mark = story.session_call(SessionStep::Mark);
+    let mark = story.mark();
     story.answer(&mark, Ok(txn(5, true, vec![])));
     story.enter(Ok(txn(6, false, vec![read(6, vec![there.clone()])])));
     let look = story.claim_call(Step::Look);

@@ -14,7 +14,7 @@ fn a_lease_is_made_before_the_first_entry_and_counts_from_its_request() {
     assert!(matches!(&grant.call, Call::Grant(asks) if asks.ttl == 2));
     assert!(!story.sends(Step::Enter));
     story.answer(&grant, Ok(lease(1, LEASE, 5)));
-    let mark = story.session_call(SessionStep::Mark);
+    let mark = story.mark();
     story.answer(&mark, Ok(txn(1, true, vec![])));
     story.enter(Ok(entered(2, vec![])));
     match story.outcome() {
@@ -183,7 +183,7 @@ fn a_marker_that_is_older_than_it_was_is_written_again() {
     story.acquire(1, |terms| terms.key = LockKey::of("other"));
     story.enter(Err(unknown()));
     story.outcome();
-    let mark = story.session_call(SessionStep::Mark);
+    let mark = story.mark();
     story.answer(&mark, Ok(txn(50, true, vec![])));
     let enter = story.claim_call(Step::Enter);
     let marker = KeyValue {
@@ -194,7 +194,7 @@ fn a_marker_that_is_older_than_it_was_is_written_again() {
     story.answer(&enter, Ok(refused));
     assert!(!story.sends(Step::Enter), "it would be refused again");
     story.pass(Duration::ZERO);
-    let mark = story.session_call(SessionStep::Mark);
+    let mark = story.mark();
     story.answer(&mark, Ok(txn(21, true, vec![])));
     story.enter(Ok(entered(22, vec![])));
     assert_eq!(story.granted(1).0, 22);
@@ -210,7 +210,7 @@ fn another_lease(story: &mut Story) {
     story.pass(Duration::ZERO);
     let grant = story.session_call(SessionStep::Grant);
     story.answer(&grant, Ok(lease(1, LEASE + 1, 10)));
-    let mark = story.session_call(SessionStep::Mark);
+    let mark = story.mark();
     story.answer(&mark, Ok(txn(20, true, vec![])));
 }
 
@@ -233,4 +233,30 @@ fn an_entry_on_a_lease_that_has_ended_is_not_granted_on_another_one() {
         assert_ne!(key, put(&late.call));
         assert_eq!(story.granted(1).0, 21);
     }
+}
+
+#[test]
+fn late_answers_about_an_earlier_lease_say_nothing_about_the_next_one() {
+    let mut story = Story::with_session(1);
+    story.acquire(1, |terms| terms.key = LockKey::of("other"));
+    story.enter(Err(unknown()));
+    let late_mark = story.mark();
+    story.pass(A_THIRD);
+    let beat = story.beat();
+    story.alive(&beat, 1, 0);
+    let late_look = story.look().expect("a look at the marker");
+    let now = story.now;
+    story
+        .queue
+        .with_session(now, TTL, |session, _| session.lost(now));
+    let grant = story.session_call(SessionStep::Grant);
+    story.answer(&grant, Ok(lease(1, LEASE + 1, 10)));
+    let mark = story.mark();
+    story.answer(&late_look, Ok(range(10, vec![])));
+    story.answer(&late_mark, Ok(txn(11, true, vec![])));
+    let ends = |it: &Recipient| matches!(it, Recipient::Session(_, SessionStep::Grant));
+    assert!(story.find(ends).is_none(), "the next lease has not ended");
+    assert!(!story.sends(Step::Enter), "its marker is not written yet");
+    story.answer(&mark, Ok(txn(12, true, vec![])));
+    assert!(story.sends(Step::Enter));
 }

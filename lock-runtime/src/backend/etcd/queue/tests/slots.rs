@@ -86,7 +86,7 @@ fn an_entry_that_may_have_been_made_is_deleted_although_its_call_was_not_sent_ag
     story.outcome();
     // The entry may have been made, and the call is not sent again before the deletion.
     story.submit(Request::Release(LeaseId(1)));
-    let mark = story.session_call(SessionStep::Mark);
+    let mark = story.mark();
     story.answer(&mark, Ok(txn(5, true, vec![])));
     assert!(!story.sends(Step::Enter));
     let first = story.claim_call(Step::Delete);
@@ -115,7 +115,7 @@ fn an_entry_that_others_have_adopted_is_not_deleted_in_place_of_ones_own() {
             story.outcome();
             story.submit(Request::Abandon(LeaseId(1)));
         }
-        let mark = story.session_call(SessionStep::Mark);
+        let mark = story.mark();
         story.answer(&mark, Ok(txn(5, true, vec![])));
         let look = story.claim_call(Step::Seek);
         let others = entry_of(put(&enter.call), 4);
@@ -131,7 +131,7 @@ fn a_look_for_an_entry_that_may_have_been_made_is_repeated() {
     story.enter(Err(unknown()));
     story.outcome();
     story.submit(Request::Abandon(LeaseId(1)));
-    let mark = story.session_call(SessionStep::Mark);
+    let mark = story.mark();
     story.answer(&mark, Ok(txn(5, true, vec![])));
     let look = story.claim_call(Step::Seek);
     story.answer(&look, Err(unknown()));

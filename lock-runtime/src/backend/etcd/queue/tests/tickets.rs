@@ -154,7 +154,7 @@ fn an_adoption_without_an_answer_is_repeated_once_no_late_call_can_succeed() {
     story.answer(&adopts, Err(unknown()));
     story.pass(Duration::from_millis(100));
     assert!(!story.sends(Step::Adopt), "the first one may succeed yet");
-    let mark = story.session_call(SessionStep::Mark);
+    let mark = story.mark();
     story.answer(&mark, Ok(txn(23, true, vec![])));
     let again = story.claim_call(Step::Adopt);
     assert!(compares(&again, 23));
@@ -183,13 +183,13 @@ fn an_adopter_whose_lease_ends_before_it_has_heard_of_its_adoption_is_not_refuse
             story.answer(&adopts, Ok(txn(22, true, vec![found])));
         } else {
             story.answer(&adopts, Err(unknown()));
-            let mark = story.session_call(SessionStep::Mark);
+            let mark = story.mark();
             story.answer(&mark, Err(no_lease()));
         }
         // The next lease.
         let grant = story.session_call(SessionStep::Grant);
         story.answer(&grant, Ok(lease(1, LEASE + 10, 10)));
-        let mark = story.session_call(SessionStep::Mark);
+        let mark = story.mark();
         story.answer(&mark, Ok(txn(29, true, vec![])));
         let again = story.claim_call(Step::Adopt);
         story.answer(&again, Ok(txn(30, false, vec![])));
@@ -211,7 +211,7 @@ fn an_adopter_that_has_gone_away_deletes_what_it_has_adopted() {
         story.answer(&adopts, Err(unknown()));
         story.outcome();
         story.submit(Request::Abandon(LeaseId(1)));
-        let mark = story.session_call(SessionStep::Mark);
+        let mark = story.mark();
         story.answer(&mark, Ok(txn(23, true, vec![])));
         let looks = story.claim_call(Step::Seek);
         let ticket = entry::value(TTL, "=00000000000000000000000000000007 1@host");
