@@ -288,14 +288,25 @@ enum Refusal {
 }
 
 impl Refusal {
-    /// Changes what a server says.
-    fn apply(self, bytes: &mut [u8]) {
+    /// Changes what a server says: whole packets, of which several may come together, and none at the end.
+    fn apply(self, mut bytes: &mut [u8]) {
+        while let Some((length, _)) = bytes.split_first_chunk() {
+            let length = 4 + u32::from_be_bytes(*length) as usize;
+            let Some((packet, rest)) = bytes.split_at_mut_checked(length) else {
+                return;
+            };
+            self.apply_to(packet);
+            bytes = rest;
+        }
+    }
+
+    fn apply_to(self, packet: &mut [u8]) {
         const EXPIRED: i32 = -112;
         // The length, the version, and the time of the session; or the length, two numbers, and the error.
         match self {
-            Self::Welcome if is_welcome(bytes) => bytes[8..12].fill(0),
-            Self::Answer if !is_welcome(bytes) => {
-                bytes[16..20].copy_from_slice(&EXPIRED.to_be_bytes());
+            Self::Welcome if is_welcome(packet) => packet[8..12].fill(0),
+            Self::Answer if !is_welcome(packet) => {
+                packet[16..20].copy_from_slice(&EXPIRED.to_be_bytes());
             }
             _ => {}
         }
