@@ -280,7 +280,7 @@ crashes: setup ## Kills servers of PostgreSQL and MariaDB and promotes standbys,
 	$(if $(ROUNDS),LOCK_ROUNDS=$(ROUNDS)) cargo test -q -p tests --test postgres --test mysql -- --ignored --nocapture --test-threads=2
 
 .PHONY: elections
-elections: setup ## Shows 1,000 observers 1,000 leaders (COUNT=N), in ten minutes for each of four stores (STORE=redis, postgres, etcd, zookeeper)
+elections: setup ## Shows 1,000 observers 1,000 leaders (COUNT=N), in ten minutes for each of five stores (STORE=redis, postgres, mysql, etcd, zookeeper)
 	LOCK_CHANGES=$(or $(COUNT),1000) cargo test -q -p tests --test elections changes::on_$(STORE) -- \
 	    --include-ignored --nocapture --test-threads=2
 

@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use lock_runtime::Leaders;
 use tests::{
-    EtcdServer, Home, PostgresHome, RedisServer, TIME_LIMIT, Worker, ZooKeeperServer, connect,
+    EtcdServer, Home, MysqlHome, PostgresHome, RedisServer, TIME_LIMIT, Worker, ZooKeeperServer, connect,
     within,
 };
 use tokio::task::JoinSet;
@@ -42,6 +42,20 @@ async fn on_redis_a_thousand_observers_see_every_leader_that_lasts() {
 #[ignore = "`make elections` runs it"]
 async fn on_postgres_a_thousand_observers_see_every_leader_that_lasts() {
     let Some(home) = PostgresHome::start().await else {
+        return;
+    };
+    a_thousand_observers_see_every_leader_that_lasts(Place {
+        url: &home.url(),
+        ttl: 1_500,
+        exact: true,
+    })
+    .await;
+}
+
+#[tokio::test]
+#[ignore = "`make elections` runs it"]
+async fn on_mysql_a_thousand_observers_see_every_leader_that_lasts() {
+    let Some(home) = MysqlHome::start().await else {
         return;
     };
     a_thousand_observers_see_every_leader_that_lasts(Place {

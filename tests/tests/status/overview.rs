@@ -15,6 +15,7 @@ on_every_store! {
     the_queue_is_reported_in_its_order [read],
     an_overview_has_what_is_held_and_waited_for [list read min_hold],
     a_shared_lock_has_all_its_holders_in_an_overview [list read permits],
+    an_overview_describes_a_hundred_holders_of_a_lock_and_counts_all [list permits],
     two_overviews_tell_who_took_and_left_a_lock [list],
 }
 
@@ -121,6 +122,17 @@ async fn a_shared_lock_has_all_its_holders_in_an_overview(store: Store) {
     ids.sort_unstable();
     known.sort_unstable();
     assert_eq!(ids, known);
+}
+
+async fn an_overview_describes_a_hundred_holders_of_a_lock_and_counts_all(store: Store) {
+    let locks = store.manager().await;
+    let mut guards = Vec::new();
+    for _ in 0..102 {
+        let request = locks.lock("key").permits(102).ttl(LONG).acquire();
+        guards.push(within(TIME_LIMIT, request).await.unwrap());
+    }
+    let seen = overview(&locks, "*").await.locks;
+    assert_eq!((seen[0].held_by, seen[0].holders.len()), (102, 100));
 }
 
 async fn two_overviews_tell_who_took_and_left_a_lock(store: Store) {
