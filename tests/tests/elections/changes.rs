@@ -13,8 +13,8 @@ use std::time::Duration;
 
 use lock_runtime::Leaders;
 use tests::{
-    EtcdServer, Home, MysqlHome, PostgresHome, RedisServer, TIME_LIMIT, Worker, ZooKeeperServer, connect,
-    within,
+    EtcdServer, Home, MysqlHome, PostgresHome, RedisServer, TIME_LIMIT, Worker, ZooKeeperServer,
+    connect, within,
 };
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep};
