@@ -228,7 +228,8 @@ async fn a_session_that_does_not_confirm_a_grant_costs_the_others_one_lease() {
             released.elapsed()
         })
         .await;
-        assert!(granted < Duration::from_secs(6), "{granted:?}");
+        // Such a lease lasts three seconds, and fifty of them would last minutes.
+        assert!(granted < Duration::from_secs(10), "{granted:?}");
         // A grant that was confirmed proves nothing when it ends.
         living
             .acquire(&Wanted {
