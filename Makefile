@@ -253,9 +253,10 @@ torture: setup ## Breaks things for a minute a profile (QUICK=1: 10 s; STORE=red
 
 TORTURE_PEERS := -q -p tests --bin torture_peers
 .PHONY: torture-peers
-torture-peers: setup ## Breaks the same things under locks of other libraries for a minute each (SECONDS_EACH=N)
+torture-peers: setup ## Breaks the same things under locks of other libraries for a minute each (SECONDS_EACH=N, LIBRARY=name)
+	cargo build --quiet --manifest-path tests/peers/Cargo.toml --target-dir target/peers
 	cargo build $(TORTURE_PEERS)
-	cargo run $(TORTURE_PEERS) -- $(SECONDS_EACH)
+	cargo run $(TORTURE_PEERS) -- $(or $(SECONDS_EACH),60) $(LIBRARY)
 
 # The rounds are noted in target/soak, so that an interrupted soak goes on, as long as the runtime does not change.
 .PHONY: soak

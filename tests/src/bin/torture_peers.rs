@@ -1,4 +1,4 @@
-//! `torture_peers [SECONDS]`: tortures this project's locks and those of other libraries under the same work, with
+//! `torture_peers [SECONDS [LIBRARY]]`: tortures this project's locks and those of other libraries under the same work, with
 //! processes and a server that stop, and prints a table in Markdown.
 
 use std::{path::Path, process::ExitCode, time::Duration};
@@ -24,18 +24,23 @@ async fn main() -> ExitCode {
             }
             ExitCode::SUCCESS
         }
-        [] => compare(60).await,
-        [seconds] => compare(seconds.parse().expect("a number of seconds")).await,
-        _ => panic!("usage: torture_peers [SECONDS]"),
+        [] => compare(60, "").await,
+        [seconds, only @ ..] if only.len() < 2 => {
+            let seconds = seconds.parse().expect("a number of seconds");
+            compare(seconds, only.first().unwrap_or(&"")).await
+        }
+        _ => panic!("usage: torture_peers [SECONDS [LIBRARY]]"),
     }
 }
 
-async fn compare(seconds: u64) -> ExitCode {
+/// Tortures the libraries whose names contain `only`.
+async fn compare(seconds: u64, only: &str) -> ExitCode {
     let program = std::env::current_exe().expect("this program has a path");
     let mut failed = false;
     println!("| | failures | grants | overlaps | longest overlap | longest wait |");
     println!("|---|---|---|---|---|---|");
-    for (name, library) in Library::ALL.iter().filter(|(_, it)| it.is_installed()) {
+    let wanted = Library::ALL.iter().filter(|(name, _)| name.contains(only));
+    for (name, library) in wanted.filter(|(_, it)| it.is_installed()) {
         for profile in PROFILES {
             let setting = Setting {
                 servers: Servers::Redis,

@@ -1,7 +1,10 @@
 //! Whose locks the processes of a torture take, if all libraries are to have the same work: this project's or another
 //! library's, on one server of Redis.
 
-use std::{path::Path, time::Duration};
+use std::{
+    path::{Path, PathBuf},
+    time::Duration,
+};
 
 use super::{LONG, SHORT};
 use crate::{Worker, node, python};
@@ -15,12 +18,18 @@ pub enum Library {
     RedisPy,
     /// Node's `redlock`.
     Redlock,
+    /// A crate, which `tests/peers` runs by this name.
+    Crate(&'static str),
 }
 
 impl Library {
     /// All of them, by their names in the table.
-    pub const ALL: [(&str, Self); 3] = [
+    pub const ALL: [(&str, Self); 7] = [
         ("**lock-runtime**", Self::Ours),
+        ("rslock", Self::Crate("rslock")),
+        ("rlock", Self::Crate("rlock")),
+        ("async-redis-lock", Self::Crate("async-redis-lock")),
+        ("distributed-lock", Self::Crate("distributed-lock")),
         ("redis-py", Self::RedisPy),
         ("redlock (Node)", Self::Redlock),
     ];
@@ -31,6 +40,13 @@ impl Library {
             Self::Ours => true,
             Self::RedisPy => Worker::has_python("torture of redis-py"),
             Self::Redlock => Worker::has_node("torture of Node's redlock"),
+            Self::Crate(name) => {
+                let is_built = peers().is_file();
+                if !is_built {
+                    eprintln!("NOTICE: torture of {name} is left out: tests/peers is not built");
+                }
+                is_built
+            }
         }
     }
 
@@ -46,10 +62,18 @@ impl Library {
             Self::Ours => vec![program.to_owned(), "work".to_owned()],
             Self::RedisPy => python::command("torture.py").into(),
             Self::Redlock => node::command("torture.js").into(),
+            Self::Crate(name) => {
+                vec![peers().to_string_lossy().into_owned(), name.to_owned()]
+            }
         };
         let directory = directory.to_string_lossy().into_owned();
         let numbers = [ttl.as_millis(), LONG as u128, SHORT as u128].map(|it| it.to_string());
         let args = [url.to_owned(), directory].into_iter().chain(numbers);
         command.into_iter().chain(args).collect()
     }
+}
+
+/// Where `make torture-peers` builds the program of `tests/peers`.
+fn peers() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/peers/debug/torture-worker")
 }
