@@ -392,9 +392,11 @@ bench-watching: setup ## Counts what metrics and spans add to the instructions o
 
 # Not a part of `make check`: what the bench compares with takes longer to build than all the rest.
 .PHONY: bench-lint
-bench-lint: ## Checks the bench's format and lints
+bench-lint: ## Checks the format and lints of the bench and of the program that takes locks of other crates
 	cargo fmt --manifest-path benches/Cargo.toml --check
 	cargo clippy --quiet --manifest-path benches/Cargo.toml --all-targets -- -D warnings
+	cargo fmt --manifest-path tests/peers/Cargo.toml --check
+	cargo clippy --quiet --manifest-path tests/peers/Cargo.toml --target-dir target/peers --all-targets -- -D warnings
 
 .PHONY: bench-test
 bench-test: ## Tests the bench's statistics
