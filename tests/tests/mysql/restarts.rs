@@ -5,7 +5,7 @@
 use std::time::{Duration, Instant};
 
 use lock_runtime::{LockConfig, LockError};
-use tests::{LONG, TIME_LIMIT, connect, eventually, queued, release, take, within};
+use tests::{LONG, MysqlServer, TIME_LIMIT, connect, eventually, queued, release, take, within};
 
 use crate::server;
 
@@ -54,4 +54,24 @@ async fn nothing_is_granted_in_the_quarantine_after_a_start() {
     assert!(begun.elapsed() >= LONGEST, "{:?}", begun.elapsed());
     release(next).await;
     drop(guard);
+}
+
+#[tokio::test]
+async fn a_server_that_crashes_right_after_the_installation_grants_nothing_in_the_quarantine() {
+    let builder = MysqlServer::builder().option("--innodb-flush-log-at-trx-commit=0");
+    let Some(mut server) = builder.start("tests/mysql").await else {
+        return;
+    };
+    let config = LockConfig::new(server.url()).unwrap().quarantine(LONGEST);
+    let config = config.ttl(LONGEST).unavailable_wait_forever();
+    let locks = connect(config.clone().connect_timeout(TIME_LIMIT)).await;
+    let guard = take(&locks, "key", LONGEST).await;
+    let begun = Instant::now();
+    server.restart().await;
+    let others = connect(config.connect_timeout(TIME_LIMIT)).await;
+    let next = others.lock("key").wait_forever().acquire();
+    let next = within(TIME_LIMIT, next).await.unwrap();
+    assert!(begun.elapsed() >= LONGEST, "{:?}", begun.elapsed());
+    assert!(!guard.is_held());
+    release(next).await;
 }

@@ -8,7 +8,7 @@ END
 -- A server that has just got the tables has forgotten nothing.
 INSERT INTO lock_runtime_run (server, noticed)
   SELECT CONCAT(@@hostname, ':', @@port, ':', @@server_id), -1000000000000000 FROM DUAL
-  WHERE NOT EXISTS (SELECT 1 FROM lock_runtime_meta)
+  WHERE @lock_runtime_is_new
 //
 INSERT INTO lock_runtime_meta (one, version) VALUES (TRUE, {version})
   ON DUPLICATE KEY UPDATE version = GREATEST(version, {version})

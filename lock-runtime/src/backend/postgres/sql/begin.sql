@@ -19,6 +19,11 @@ DECLARE
   wanted CONSTANT text := current_setting('lock_runtime.schema');
   installed int;
 BEGIN
+  -- After a crash the tables are still there, also where commits do not wait for the disk: whoever creates them believes
+  -- that no grant was forgotten.
+  IF current_setting('synchronous_commit') = 'off' THEN
+    PERFORM set_config('synchronous_commit', 'local', true);
+  END IF;
   -- One installer at a time.
   PERFORM pg_advisory_xact_lock(hashtextextended('lock_runtime.schema ' || wanted, 0));
   IF to_regnamespace(quote_ident(wanted)) IS NULL THEN
