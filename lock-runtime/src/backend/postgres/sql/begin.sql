@@ -19,8 +19,8 @@ DECLARE
   wanted CONSTANT text := current_setting('lock_runtime.schema');
   installed int;
 BEGIN
-  -- After a crash the tables are still there, also where commits do not wait for the disk: whoever creates them believes
-  -- that no grant was forgotten.
+  -- The tables must survive a crash even where commits do not wait for the disk: a manager that creates them assumes that
+  -- no grant was forgotten.
   IF current_setting('synchronous_commit') = 'off' THEN
     PERFORM set_config('synchronous_commit', 'local', true);
   END IF;
