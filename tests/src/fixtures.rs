@@ -70,6 +70,34 @@ pub async fn timed<F: Future>(future: F) -> (Duration, F::Output) {
     (start.elapsed(), output)
 }
 
+/// The middle one of many times: a busy machine prolongs a few of them, a broken promise prolongs most.
+pub fn median(mut times: Vec<Duration>) -> Duration {
+    times.sort_unstable();
+    times[times.len() / 2]
+}
+
+/// Takes turns until one is shorter than `limit`; panics when the fifth was not.
+///
+/// A busy machine delays a turn now and then, a broken promise delays each. A turn returns what it took.
+#[track_caller]
+pub fn one_turn_within(
+    limit: Duration,
+    turn: impl AsyncFn() -> Duration,
+) -> impl Future<Output = ()> {
+    let caller = Location::caller();
+    async move {
+        let mut times = Vec::new();
+        while times.len() < 5 {
+            let took = turn().await;
+            if took < limit {
+                return;
+            }
+            times.push(took);
+        }
+        panic!("{caller}: none within {limit:?}: {times:?}");
+    }
+}
+
 /// Runs a future on a thread of its own, which it may block.
 pub async fn aside<T: Send + 'static, F: Future<Output = T>>(
     future: impl FnOnce() -> F + Send + 'static,

@@ -70,7 +70,9 @@ pub use body::{Polls, Pulse, begin, boottime};
 pub use chains::{ChainWatch, Chains};
 pub use compiler::is_pinned as compiler_is_pinned;
 pub use etcd::{EtcdCluster, EtcdServer, Gateway};
-pub use fixtures::{LONG, TIME_LIMIT, aside, eventually, poll_once, timed, unique, within};
+pub use fixtures::{
+    LONG, TIME_LIMIT, aside, eventually, median, one_turn_within, poll_once, timed, unique, within,
+};
 pub use histories::{HistoryWatch, Verdict as HistoryVerdict};
 #[doc(hidden)]
 pub use lock_runtime::Capabilities;

@@ -26,6 +26,8 @@ pub(super) enum Bodies {
     Hot,
     /// As short, under locks that are handed on as tickets.
     Handed,
+    /// As short, of elected leaders.
+    Leading,
 }
 
 impl Bodies {
@@ -39,7 +41,7 @@ impl Bodies {
                 let polls = servers.ttl().as_millis() / servers.margin().as_millis();
                 (4 * u32::try_from(polls).unwrap_or(u32::MAX), 0)
             }
-            Self::Short | Self::Reading | Self::Permitted | Self::Handed => {
+            Self::Short | Self::Reading | Self::Permitted | Self::Handed | Self::Leading => {
                 (fastrand::u32(1..3), fastrand::u64(..2))
             }
             Self::Hot => (fastrand::u32(..2), 0),

@@ -6,7 +6,7 @@ use redis::Value;
 use tokio::time::{sleep, timeout};
 
 use super::{
-    HANDED_KEY, KEYS, Library, PROCESSES, Profile, Servers, Setting, adoptions,
+    HANDED_KEY, LEADER_KEY, Library, PROCESSES, Profile, Servers, Setting, adoptions,
     check::{Promises, Served},
     history::{Event, History, Kind, monotonic},
     lock_name,
@@ -228,7 +228,7 @@ impl Crew {
     /// Takes each lock that was handed on: an expired ticket stays until somebody asks for its lock.
     async fn take_turns(&mut self) {
         let locks = connect(&*self.url).await;
-        for name in (HANDED_KEY..KEYS).map(lock_name) {
+        for name in (HANDED_KEY..LEADER_KEY).map(lock_name) {
             let turn = locks.lock(&*name).wait(TIME_LIMIT).acquire().await;
             if let Err(error) = turn {
                 self.violations

@@ -3,7 +3,7 @@
 
 use std::{path::Path, sync::Arc, time::Duration};
 
-use lock_runtime::{Capabilities, LockConfig, LockError, LockManager, LockRequest};
+use lock_runtime::{Capabilities, LockConfig, LockError, LockGuard, LockManager, LockRequest};
 use redis::{Script, aio::MultiplexedConnection};
 use tokio::{
     task::JoinSet,
@@ -11,9 +11,10 @@ use tokio::{
 };
 
 use super::{
-    HOT, HOT_KEY, LONG, PERMITS, PERMITS_KEY, Profile, READERS_KEY, SHARED, SHORT, Servers,
+    HOT, HOT_KEY, LEADER_KEY, LONG, PERMITS, PERMITS_KEY, Profile, READERS_KEY, SHARED, SHORT,
+    Servers,
     adoptions::Adoptions,
-    body::{Bodies, linger, noted},
+    body::{Bodies, linger, noted_from},
     history::{Grant, History, Kind, Mode, monotonic},
     lock_name, tickets, transfers,
 };
@@ -27,6 +28,9 @@ redis.call('SET', KEYS[1], ARGV[1])
 redis.call('RPUSH', KEYS[1] .. ':log', ARGV[1])
 return 1
 ";
+
+/// How many others may wait where their number is limited.
+const MOST_WAITERS: u32 = 2;
 
 /// Longer than a fault.
 pub(super) const WAIT: Duration = Duration::from_secs(5);
@@ -97,6 +101,7 @@ fn crowd(profile: Profile, servers: Servers, can: &Capabilities) -> Vec<(Bodies,
         // Without quick hand-overs there is nothing to see.
         (Bodies::Hot, if_it(servers.hot(), HOT)),
         (Bodies::Handed, if_it(can.tickets, 1)),
+        (Bodies::Leading, if_it(can.fencing, 1)),
     ]
 }
 
@@ -112,7 +117,7 @@ pub(super) struct Worker {
 impl Worker {
     async fn section(self: &Arc<Self>, bodies: Bodies) {
         let turn = async |keys: &[usize], how: fn(LockRequest) -> LockRequest| {
-            self.turn(keys, Mode::Alone, bodies, how).await;
+            drop(self.turn(keys, Mode::Alone, bodies, how).await);
         };
         let [first, second] = [0; 2].map(|_| fastrand::usize(..SHORT));
         match bodies {
@@ -122,7 +127,7 @@ impl Worker {
                 turn(&[LONG + first, LONG + second], |it| it).await;
             }
             Bodies::Short => turn(&[LONG + first], |it| it).await,
-            Bodies::Reading if fastrand::u8(..4) == 0 => turn(&[READERS_KEY], |it| it).await,
+            Bodies::Reading if fastrand::u8(..4) == 0 => self.write_and_read().await,
             Bodies::Reading => self.shared(READERS_KEY, Mode::Read, bodies).await,
             Bodies::Permitted => {
                 let mode = Mode::Permits(PERMITS);
@@ -130,7 +135,43 @@ impl Worker {
             }
             Bodies::Hot => self.want_the_same().await,
             Bodies::Handed => self.hand_out().await,
+            Bodies::Leading => self.lead().await,
         }
+    }
+
+    /// A writer, which half of the time goes on as a reader.
+    async fn write_and_read(&self) {
+        let bodies = Bodies::Reading;
+        let writer = self.turn(&[READERS_KEY], Mode::Alone, bodies, |it| it);
+        let Some(writer) = writer.await else { return };
+        if !self.manager.capabilities().downgrade || fastrand::bool() {
+            return;
+        }
+        // The server may be away, and the lease may end.
+        let Ok(reader) = writer.downgrade().await else {
+            return;
+        };
+        let fence = reader.fencing_token().get();
+        let grant = self.history.grant(READERS_KEY, fence, Mode::Read);
+        // It entered as the writer, under the same fence.
+        self.hold(Kind::Poll, bodies, &reader, &[grant]).await;
+    }
+
+    async fn lead(&self) {
+        let asked = monotonic();
+        let election = self.manager.election(lock_name(LEADER_KEY));
+        let candidate = election.candidate("a leader").ttl(self.servers.ttl());
+        let Ok(Ok(leadership)) = timeout(WAIT, candidate.campaign()).await else {
+            sleep(Duration::from_millis(20)).await;
+            return;
+        };
+        let fence = leadership.fencing_token().get();
+        let grant = self.history.grant(LEADER_KEY, fence, Mode::Alone);
+        self.history.note_at(asked, Kind::Asked, grant);
+        let guard = leadership.guard();
+        self.hold(Kind::Enter, Bodies::Leading, guard, &[grant])
+            .await;
+        leadership.resign();
     }
 
     /// Leases that end while a poll runs: those that are not renewed, or are limited.
@@ -144,22 +185,24 @@ impl Worker {
                 request.max_hold(most)
             }
         };
-        self.turn(&keys, Mode::Alone, Bodies::Fixed, how).await;
+        drop(self.turn(&keys, Mode::Alone, Bodies::Fixed, how).await);
     }
 
     async fn shared(&self, key: usize, mode: Mode, bodies: Bodies) {
+        let limits = self.manager.capabilities().max_waiters && fastrand::bool();
         let how = |request: LockRequest| match mode {
+            Mode::Permits(most) if limits => request.permits(most).max_waiters(MOST_WAITERS),
             Mode::Permits(most) => request.permits(most),
             _ => request.read(),
         };
-        self.turn(&[key], mode, bodies, how).await;
+        drop(self.turn(&[key], mode, bodies, how).await);
     }
 
     /// Turns of all sorts wait in one queue, and some are given up, at any stage.
     async fn want_the_same(&self) {
         let soon = Duration::from_millis(fastrand::u64(..30));
-        let turn = |how: fn(LockRequest) -> LockRequest| {
-            self.turn(&[HOT_KEY], Mode::Alone, Bodies::Hot, how)
+        let turn = async |how: fn(LockRequest) -> LockRequest| {
+            drop(self.turn(&[HOT_KEY], Mode::Alone, Bodies::Hot, how).await);
         };
         match fastrand::u8(..32) {
             0 | 1 => turn(|it| it.renew(false)).await,
@@ -174,13 +217,14 @@ impl Worker {
         sleep(soon / 2).await;
     }
 
+    /// Returns the guard when the body is over, if it was not lost.
     async fn turn(
         &self,
         keys: &[usize],
         mode: Mode,
         bodies: Bodies,
         how: impl FnOnce(LockRequest) -> LockRequest,
-    ) {
+    ) -> Option<LockGuard> {
         let asked = monotonic();
         let request = match keys {
             [key] => self.manager.lock(lock_name(*key)),
@@ -188,9 +232,9 @@ impl Worker {
         };
         let request = request.ttl(self.servers.ttl()).wait(WAIT);
         let Ok(guard) = how(request).acquire().await else {
-            // The server is away; the faults decide for how long.
+            // The server is away, for as long as the faults decide, or the queue is full.
             sleep(Duration::from_millis(20)).await;
-            return;
+            return None;
         };
         let history = &self.history;
         let grants: Vec<_> = guard
@@ -208,16 +252,23 @@ impl Worker {
         for grant in &grants {
             history.note_at(asked, Kind::Asked, *grant);
         }
-        let body = self.body(&grants, bodies);
-        let end = match noted(body, &guard, &grants, history).await {
+        let done = self.hold(Kind::Enter, bodies, &guard, &grants).await;
+        done.then_some(guard)
+    }
+
+    /// Works under a lock, and says whether the work was done.
+    async fn hold(&self, first: Kind, bodies: Bodies, guard: &LockGuard, grants: &[Grant]) -> bool {
+        let body = self.body(grants, bodies);
+        let end = match noted_from(first, body, guard, grants, &self.history).await {
             Ok(()) => Kind::Done,
             Err(LockError::Lost { .. }) if bodies == Bodies::Fixed => Kind::Expired,
             Err(LockError::Lost { .. }) => Kind::Lost,
             Err(error) => panic!("a body ends by itself or is lost: {error}"),
         };
         for grant in grants {
-            history.note(end, grant);
+            self.history.note(end, *grant);
         }
+        end == Kind::Done
     }
 
     pub(super) async fn body(&self, grants: &[Grant], bodies: Bodies) {

@@ -77,8 +77,10 @@ const HOT_KEY: usize = PERMITS_KEY + 1;
 /// The first of the locks that are handed on as tickets, and how many there are.
 const HANDED_KEY: usize = HOT_KEY + 1;
 const HANDED: usize = 16;
+/// The one that is taken by whoever leads.
+const LEADER_KEY: usize = HANDED_KEY + HANDED;
 /// How many locks there are.
-pub const KEYS: usize = HANDED_KEY + HANDED;
+pub const KEYS: usize = LEADER_KEY + 1;
 /// The lease of every lock, where the store grants such short ones.
 pub const TTL: Duration = Duration::from_millis(600);
 

@@ -107,7 +107,7 @@ async fn a_holder_that_is_killed_is_replaced_when_its_lease_ends() {
     holder.kill().await;
     let (took, next) = timed(next).await;
     let next = next.unwrap();
-    assert!(took < TTL + Duration::from_secs(1), "{took:?}");
+    assert!(took < 2 * TTL, "{took:?}");
     assert!(next.fencing_token().get() > fence);
     within(TIME_LIMIT, next.release_confirmed()).await.unwrap();
 }

@@ -130,8 +130,11 @@ impl Queue {
             return self.no_ticket(id);
         }
         let marker = reads.next().unwrap_or_default().kvs.pop();
+        let revision = marker.map(|it| it.mod_revision);
         let (ttl, lease) = (claim.ttl(), claim.lease);
-        self.found_marker(now, ttl, lease, marker.map(|it| it.mod_revision));
+        self.with_session(now, ttl, |session, _| {
+            session.found_marker(now, lease, revision)
+        });
         self.go_on(now, id);
     }
 
@@ -187,7 +190,9 @@ impl Queue {
                 let cause = cause.clone();
                 self.retire(Outcome::Failed { id, cause });
             }
-            Trouble::NoLease(_) => self.found_marker(now, ttl, lease, None),
+            Trouble::NoLease(_) => {
+                self.with_session(now, ttl, |session, _| session.ended(now, lease));
+            }
             _ => {
                 self.claims.schedule(now.after(PAUSE), id);
                 self.trouble(id, trouble);

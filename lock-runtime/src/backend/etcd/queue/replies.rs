@@ -200,24 +200,8 @@ impl Queue {
         claim.stage = Stage::Unsent;
         self.key_orders.join_first(&lock, id);
         let revision = marker.kvs.first().map(|marker| marker.mod_revision);
-        self.found_marker(now, ttl, lease, revision);
-    }
-
-    /// The marker of a lease is at this revision, if it is there, and not where it was.
-    pub(super) fn found_marker(
-        &mut self,
-        now: Moment,
-        ttl: Duration,
-        lease: i64,
-        revision: Option<i64>,
-    ) {
-        self.with_session(now, ttl, |session, _| match revision {
-            _ if !session.is_on(lease) => SessionEvent::Nothing,
-            Some(revision) => {
-                session.found_marker(now, revision);
-                SessionEvent::Nothing
-            }
-            None => session.lost(now),
+        self.with_session(now, ttl, |session, _| {
+            session.found_marker(now, lease, revision)
         });
     }
 
@@ -244,7 +228,7 @@ impl Queue {
             Trouble::NoLease(_) => {
                 self.history.forget_lease();
                 self.key_orders.join_first(&lock, id);
-                self.found_marker(now, ttl, lease, None);
+                self.with_session(now, ttl, |session, _| session.ended(now, lease));
             }
             _ => {
                 self.key_orders.join_first(&lock, id);

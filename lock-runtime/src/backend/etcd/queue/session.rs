@@ -127,10 +127,20 @@ impl Session {
         self.send(now, Step::Mark(lease), call, around);
     }
 
-    /// The marker was seen at another revision: a late call has written it, or a backup
-    /// from before it was written last was put back, and it has to be written again.
-    pub(super) fn found_marker(&mut self, now: Moment, revision: i64) {
+    /// The marker of `lease` was not where it was expected: a late call has written it at this
+    /// revision, or a backup from before it was written last was put back, and it has to be
+    /// written again. Where there is no marker, the lease has ended.
+    pub(super) fn found_marker(
+        &mut self,
+        now: Moment,
+        lease: i64,
+        revision: Option<i64>,
+    ) -> SessionEvent {
+        let Some(revision) = revision else {
+            return self.ended(now, lease);
+        };
         if let State::Open(open) = &mut self.state
+            && open.lease == lease
             && let Marker::Written(known) = open.marker
         {
             open.marker = if revision > known {
@@ -138,6 +148,17 @@ impl Session {
             } else {
                 Marker::Due(now)
             };
+        }
+        SessionEvent::Nothing
+    }
+
+    /// The server has answered that `lease` has ended. What it says about an earlier one
+    /// says nothing about this one.
+    pub(super) fn ended(&mut self, now: Moment, lease: i64) -> SessionEvent {
+        if self.is_on(lease) {
+            self.lost(now)
+        } else {
+            SessionEvent::Nothing
         }
     }
 
