@@ -14,6 +14,8 @@ ROOT := $(if $(filter 0,$(shell id -u)),,sudo)
 # $(call limited,SECONDS) COMMAND: ends the command after that time, where the system can.
 limited = $(if $(shell command -v timeout),timeout $(1))
 
+comma := ,
+
 # $(call timed,NAME,COMMAND): runs the command and prints how long it took.
 timed = @start=$$SECONDS; $(2) && echo "$(1): $$((SECONDS - start)) s"
 
@@ -143,19 +145,20 @@ mysql-tests: mysql-unstable ## Runs the tests of the store on MySQL, which `make
 build: ## Builds everything that is tested
 	$(call timed,build,cargo test --workspace --no-run)
 
+FLOORS := cargo run -q -p tests --bin floors --features programs
 .PHONY: lint
 lint: ## Checks format, lints, documents and the direction of imports
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets --all-features -- -D warnings
-	cargo run -q -p tests --bin floors -- lock-macros/src 'errors.rs < parse < validate < expand | fallback.rs < lib.rs < snapshots.rs'
-	cargo run -q -p tests --bin floors -- lock-runtime/src 'base < types < telemetry < backend | held < driver < api | simulation | fuzzing.rs < lib.rs'
-	cargo run -q -p tests --bin floors -- lock-runtime/src/backend/queue 'protocol < chains | pace.rs < chains.rs | claim.rs | quarantine.rs | replicas.rs | reports.rs | waiters.rs < mod.rs < connection.rs | downgrading.rs | hand_over.rs | messages.rs | order.rs | replies.rs | requests.rs | stages.rs < tests.rs < tests'
-	cargo run -q -p tests --bin floors -- lock-runtime/src/backend/redis 'lua < protocol < address.rs | findings.rs | opening.rs < sentinel < inspect | transport < connected.rs < mod.rs < queries.rs | cluster | redlock < target.rs | fuzzing.rs'
-	cargo run -q -p tests --bin floors -- lock-runtime/src/backend/postgres 'address.rs | protocol | sql < transport < findings.rs | functions.rs < diagnosis.rs < connection.rs < mod.rs < target.rs | fuzzing.rs'
-	cargo run -q -p tests --bin floors -- lock-runtime/src/backend/mysql 'address.rs | protocol | sql < transport < findings.rs | procedures.rs < diagnosis.rs < connection.rs < mod.rs < target.rs | fuzzing.rs'
-	cargo run -q -p tests --bin floors -- lock-runtime/src/backend/sql 'names.rs | parameters.rs | row.rs | session.rs | trouble.rs | upkeep.rs < steps.rs < batch.rs < replies.rs < inspect | fuzzing.rs < pool.rs < mod.rs'
-	cargo run -q -p tests --bin floors -- lock-runtime/src/backend/etcd 'address.rs | protocol < queue < transport < findings.rs < diagnosis.rs | inspect.rs | fuzzing.rs < mod.rs'
-	cargo run -q -p tests --bin floors -- lock-runtime/src/backend/zookeeper 'address.rs | protocol < call.rs | session.rs < queue | transport < findings.rs < inspect.rs < diagnosis.rs < mod.rs < queries.rs | fuzzing.rs'
+	$(FLOORS) -- lock-macros/src 'errors.rs < parse < validate < expand | fallback.rs < lib.rs < snapshots.rs'
+	$(FLOORS) -- lock-runtime/src 'base < types < telemetry < backend | held < driver < api | simulation | fuzzing.rs < lib.rs'
+	$(FLOORS) -- lock-runtime/src/backend/queue 'protocol < chains | pace.rs < chains.rs | claim.rs | quarantine.rs | replicas.rs | reports.rs | waiters.rs < mod.rs < connection.rs | downgrading.rs | hand_over.rs | messages.rs | order.rs | replies.rs | requests.rs | stages.rs < tests.rs < tests'
+	$(FLOORS) -- lock-runtime/src/backend/redis 'lua < protocol < address.rs | findings.rs | opening.rs < sentinel < inspect | transport < connected.rs < mod.rs < queries.rs | cluster | redlock < target.rs | fuzzing.rs'
+	$(FLOORS) -- lock-runtime/src/backend/postgres 'address.rs | protocol | sql < transport < findings.rs | functions.rs < diagnosis.rs < connection.rs < mod.rs < target.rs | fuzzing.rs'
+	$(FLOORS) -- lock-runtime/src/backend/mysql 'address.rs | protocol | sql < transport < findings.rs | procedures.rs < diagnosis.rs < connection.rs < mod.rs < target.rs | fuzzing.rs'
+	$(FLOORS) -- lock-runtime/src/backend/sql 'names.rs | parameters.rs | row.rs | session.rs | trouble.rs | upkeep.rs < steps.rs < batch.rs < replies.rs < inspect | fuzzing.rs < pool.rs < mod.rs'
+	$(FLOORS) -- lock-runtime/src/backend/etcd 'address.rs | protocol < queue < transport < findings.rs < diagnosis.rs | inspect.rs | fuzzing.rs < mod.rs'
+	$(FLOORS) -- lock-runtime/src/backend/zookeeper 'address.rs | protocol < call.rs | session.rs < queue | transport < findings.rs < inspect.rs < diagnosis.rs < mod.rs < queries.rs | fuzzing.rs'
 	RUSTDOCFLAGS='-D warnings' cargo doc --workspace --all-features --no-deps
 
 # With fewer features some functions have nothing to await or to look at.
@@ -244,16 +247,16 @@ recipes-postgres: setup ## Runs the recipes with sqlx and Diesel on a PostgreSQL
 
 # The network is one of namespaces where this user may make them and iproute2 is there, else (or with NETWORK=proxies)
 # TCP proxies: it says which. PROFILE names some of the profiles; stores other than Redis servers are built in on demand.
-TORTURE = -q -p tests --bin torture $(if $(filter zookeeper etcd postgres mysql all,$(STORE)),--features stores)
+TORTURE = -q -p tests --bin torture --features programs$(if $(filter zookeeper etcd postgres mysql all,$(STORE)),$(comma)stores)
 .PHONY: torture
 torture: setup ## Breaks things for a minute a profile (QUICK=1: 10 s; STORE=redis, …, all; PROFILE=cutoff …) and checks
 	cargo build $(TORTURE)
 	cargo run $(TORTURE) -- $(if $(QUICK),--quick) \
 	    $(if $(NETWORK),--network $(NETWORK)) $(if $(STORE),--store $(STORE)) $(PROFILE)
 
-TORTURE_PEERS := -q -p tests --bin torture_peers
+TORTURE_PEERS := -q -p tests --bin torture_peers --features programs,stores
 .PHONY: torture-peers
-torture-peers: setup ## Breaks the same things under locks of other libraries for a minute each (SECONDS_EACH=N, LIBRARY=name)
+torture-peers: setup protoc ## Breaks the same things under locks of other libraries for a minute each (SECONDS_EACH=N, LIBRARY=name)
 	cargo build --quiet --manifest-path tests/peers/Cargo.toml --target-dir target/peers
 	cargo build $(TORTURE_PEERS)
 	cargo run $(TORTURE_PEERS) -- $(or $(SECONDS_EACH),60) $(LIBRARY)
@@ -270,10 +273,11 @@ torture-zookeeper: setup ## Breaks servers of a ZooKeeper ensemble 50 times in e
 	LOCK_ROUNDS=$(or $(ROUNDS),50) cargo test -q -p tests --test zookeeper ensemble -- --nocapture
 	$(if $(ROUNDS),LOCK_ROUNDS=$(ROUNDS)) cargo test -q -p tests --test zookeeper leader_cut_off -- --include-ignored --nocapture
 
+FAILOVERS := -q -p tests --bin failovers --features programs
 .PHONY: failovers
 failovers: setup ## Replaces masters and moves slots, 60 each (COUNT=N, STORE=sentinel, cluster or slots) and counts double grants
-	cargo build -q -p tests --bin failovers
-	cargo run -q -p tests --bin failovers -- $(COUNT) $(STORE)
+	cargo build $(FAILOVERS)
+	cargo run $(FAILOVERS) -- $(COUNT) $(STORE)
 
 .PHONY: crashes
 crashes: setup ## Kills servers of PostgreSQL and MariaDB and promotes standbys, 100 times each (ROUNDS=N), and stops 1,000 holders
@@ -328,7 +332,7 @@ book: ## Builds the documents as a site with search, target/book/index.html, and
 	    CARGO_PROFILE_DEV_DEBUG=0 $(call limited,1800) cargo install --quiet --debug --locked --force --root target/mdbook \
 	        --no-default-features --features search mdbook@$(MDBOOK); } || \
 	    echo 'NOTICE: the site is not built, and its links are not checked: mdBook cannot be had' >&2
-	@cargo run -q -p tests --bin book -- target/mdbook/bin/mdbook
+	@cargo run -q -p tests --bin book --features programs -- target/mdbook/bin/mdbook
 
 # One that is installed already is used as it is.
 EXPAND = PATH="$(CURDIR)/target/expand/bin:$$PATH" cargo expand
@@ -361,11 +365,15 @@ BENCH := cargo run --quiet --release --manifest-path benches/Cargo.toml --
 bench: setup bench-lint ## Measures the locks beside a bare client and other libraries in 10 minutes (QUICK=1: 2)
 	$(BENCH) run $(if $(QUICK),--quick) $(if $(CASE),--only $(CASE))
 
-.PHONY: bench-stores
-bench-stores: setup ## Measures the locks on ZooKeeper and etcd beside other libraries (CASE=zookeeper or etcd; AGED=1000000: only one lock of etcd after so many cycles)
+# The crate etcd-client is built with it.
+.PHONY: protoc
+protoc:
 	@if command -v protoc >/dev/null; then :; \
 	elif command -v apt-get >/dev/null; then $(ROOT) apt-get install -qy protobuf-compiler; \
 	else echo 'protoc is missing, which etcd-client is built with: install the Protocol Buffers compiler' >&2; exit 1; fi
+
+.PHONY: bench-stores
+bench-stores: setup protoc ## Measures the locks on ZooKeeper and etcd beside other libraries (CASE=zookeeper or etcd; AGED=1000000: only one lock of etcd after so many cycles)
 	cargo run --quiet --release --manifest-path benches/Cargo.toml --features stores -- stores \
 	    $(if $(CASE),--only $(CASE)) $(if $(AGED),--only aged --aged $(AGED))
 

@@ -16,9 +16,10 @@ use crate::worker::{MOST_WAITERS, Spec, Work};
 
 const CASE: &str = "ten times the load of a lock, at most 8 waiters";
 const PROCESSES: usize = 3;
-const BODY: Duration = Duration::from_millis(5);
+/// Long beside a hand-over, so that a wait is made of bodies.
+const BODY: Duration = Duration::from_millis(20);
 /// Of all processes together, in the mean.
-const GAP: Duration = Duration::from_micros(500);
+const GAP: Duration = Duration::from_millis(2);
 
 /// Both in one round.
 struct Round {
@@ -30,7 +31,7 @@ struct Round {
 
 pub(super) async fn run(bench: &mut Bench) {
     let server = bench.server().await;
-    let time = Duration::from_millis(bench.pick(2_000, 5_000));
+    let time = Duration::from_millis(bench.pick(4_000, 10_000));
     let tasks = (MOST_WAITERS as usize + 1) / PROCESSES;
     // Limited queues form no chains.
     let crowd = Crowd::of_ours(PROCESSES, tasks, BODY).of(System::OursAlone);

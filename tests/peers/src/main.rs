@@ -3,6 +3,7 @@
 
 mod history;
 mod library;
+mod majorities;
 
 use std::ops::Range;
 use std::path::Path;
@@ -15,6 +16,7 @@ use tokio::time::sleep;
 
 use crate::history::{History, now};
 use crate::library::{AsyncRedisLock, DistributedLock, Library, Rlock, Rslock};
+use crate::majorities::{EtcdClient, ZooKeeperClient};
 
 /// The pause after a failure.
 const PAUSE: Duration = Duration::from_millis(20);
@@ -34,6 +36,8 @@ async fn main() {
             "rlock" => run::<Rlock>(args).await,
             "async-redis-lock" => run::<AsyncRedisLock>(args).await,
             "distributed-lock" => run::<DistributedLock>(args).await,
+            "etcd-client" => run::<EtcdClient>(args).await,
+            "zookeeper-client" => run::<ZooKeeperClient>(args).await,
             _ => panic!("no such library: {library}"),
         }
     };

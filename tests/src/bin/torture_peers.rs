@@ -1,9 +1,9 @@
 //! `torture_peers [SECONDS [LIBRARY]]`: tortures this project's locks and those of other libraries under the same work, with
-//! processes and a server that stop, and prints a table in Markdown.
+//! processes and servers that stop, and prints a table in Markdown.
 
 use std::{path::Path, process::ExitCode, time::Duration};
 
-use tests::torture::{Library, Medium, Profile, Servers, Setting, torture, work};
+use tests::torture::{Library, Medium, Profile, Setting, torture, work};
 use tokio::io::{AsyncReadExt, stdin};
 
 const PROFILES: [Profile; 2] = [Profile::Clients, Profile::Server];
@@ -39,11 +39,11 @@ async fn compare(seconds: u64, only: &str) -> ExitCode {
     let mut failed = false;
     println!("| | failures | grants | overlaps | longest overlap | longest wait |");
     println!("|---|---|---|---|---|---|");
-    let wanted = Library::ALL.iter().filter(|(name, _)| name.contains(only));
-    for (name, library) in wanted.filter(|(_, it)| it.is_installed()) {
+    let wanted = Library::ALL.iter().filter(|(name, ..)| name.contains(only));
+    for (name, library, servers) in wanted.filter(|(_, it, _)| it.is_installed()) {
         for profile in PROFILES {
             let setting = Setting {
-                servers: Servers::Redis,
+                servers: *servers,
                 medium: Medium::Proxies,
                 program: program.to_string_lossy().into_owned(),
                 library: Some(*library),
@@ -58,7 +58,7 @@ async fn compare(seconds: u64, only: &str) -> ExitCode {
                 report.longest.as_millis(),
                 report.wait.as_millis(),
             );
-            for violation in outcome.found(Servers::Redis) {
+            for violation in outcome.found(*servers) {
                 eprintln!("  {violation}");
                 failed |= *library == Library::Ours;
             }

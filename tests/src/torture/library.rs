@@ -1,12 +1,12 @@
 //! Whose locks the processes of a torture take, if all libraries are to have the same work: this project's or another
-//! library's, on one server of Redis.
+//! library's.
 
 use std::{
     path::{Path, PathBuf},
     time::Duration,
 };
 
-use super::{LONG, SHORT};
+use super::{LONG, SHORT, Servers};
 use crate::{Worker, node, python};
 
 /// A library of locks.
@@ -23,15 +23,35 @@ pub enum Library {
 }
 
 impl Library {
-    /// All of them, by their names in the table.
-    pub const ALL: [(&str, Self); 7] = [
-        ("**lock-runtime**", Self::Ours),
-        ("rslock", Self::Crate("rslock")),
-        ("rlock", Self::Crate("rlock")),
-        ("async-redis-lock", Self::Crate("async-redis-lock")),
-        ("distributed-lock", Self::Crate("distributed-lock")),
-        ("redis-py", Self::RedisPy),
-        ("redlock (Node)", Self::Redlock),
+    /// All of them, by their names in the table, and whose locks they take.
+    pub const ALL: [(&str, Self, Servers); 11] = [
+        ("**lock-runtime**", Self::Ours, Servers::Redis),
+        ("rslock", Self::Crate("rslock"), Servers::Redis),
+        ("rlock", Self::Crate("rlock"), Servers::Redis),
+        (
+            "async-redis-lock",
+            Self::Crate("async-redis-lock"),
+            Servers::Redis,
+        ),
+        (
+            "distributed-lock",
+            Self::Crate("distributed-lock"),
+            Servers::Redis,
+        ),
+        ("redis-py", Self::RedisPy, Servers::Redis),
+        ("redlock (Node)", Self::Redlock, Servers::Redis),
+        ("**lock-runtime**, etcd", Self::Ours, Servers::Etcd),
+        ("etcd-client", Self::Crate("etcd-client"), Servers::Etcd),
+        (
+            "**lock-runtime**, ZooKeeper",
+            Self::Ours,
+            Servers::ZooKeeper,
+        ),
+        (
+            "zookeeper-client",
+            Self::Crate("zookeeper-client"),
+            Servers::ZooKeeper,
+        ),
     ];
 
     /// Whether it can be run here; if not, a notice says so.

@@ -22,7 +22,7 @@ fn slow_batches() -> String {
     let script = mysql_script();
     let mut statements = script.split("\n//\n");
     let many = statements.find(|it| it.contains("CREATE PROCEDURE lock_runtime_many("));
-    let stay = "DO GET_LOCK('halfway', 0); SET v_at = 0; WHILE v_at < 2000000000 DO SET v_at = v_at + 1; END WHILE; COMMIT;";
+    let stay = "DO GET_LOCK('halfway', 0); SET v_ttl = 0; WHILE v_ttl < 2000000000 DO SET v_ttl = v_ttl + 1; END WHILE; COMMIT;";
     many.unwrap().replace("COMMIT;", stay)
 }
 

@@ -8,6 +8,7 @@ use tests::{MysqlPeer, MysqlServer, TIME_LIMIT, within};
 use tokio::time::sleep;
 
 mod administrators;
+mod batches;
 mod connections;
 mod crashes;
 mod exhausted;

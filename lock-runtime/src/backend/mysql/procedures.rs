@@ -1,6 +1,8 @@
 //! The calls of claims as calls of procedures.
 
-use super::protocol::arg::Arg;
+use std::fmt::Write as _;
+
+use super::protocol::arg::{Arg, Hex};
 use super::protocol::call::Call as SqlCall;
 use super::transport::server::Server;
 use crate::backend::name::{self, TICKET};
@@ -252,21 +254,30 @@ impl Procedures {
             })
             .collect();
         all.sort_by(|(one, ..), (other, ..)| one.cmp(other));
-        let mut out = Vec::new();
+        let mut out = String::new();
+        let mut last = None;
         for (name, number, call, bearer) in all {
-            let acquires = matches!(call, Call::Acquire { .. });
-            out.extend(number.to_be_bytes());
-            out.push(if acquires { b'x' } else { b'-' });
-            put_text(&name, &mut out);
-            out.extend(bearer.token.number().to_be_bytes());
-            out.extend(four_bytes(ttl(bearer)));
-            put_text(if acquires { who(bearer) } else { "" }, &mut out);
+            let action = match call {
+                Call::Acquire { .. } => 'x',
+                _ => '-',
+            };
+            let comma = if last.is_some() { "," } else { "" };
+            let first = u8::from(last.as_ref() != Some(&name));
+            let (hex, token, ttl) = (Hex(name.as_bytes()), bearer.token.number(), ttl(bearer));
+            let who = Hex(who(bearer).as_bytes());
+            // Writing into a text does not fail.
+            let _ = write!(
+                out,
+                r#"{comma}[{number},"{action}","{hex}","{token:032x}",{ttl},"{who}",{first}]"#
+            );
+            last = Some(name);
         }
-        let session = server.session.token();
-        (
-            "many",
-            vec![out.into(), session.into(), self.longest.into()],
-        )
+        let args = vec![
+            Arg::Json(format!("[{out}]")),
+            server.session.token().into(),
+            self.longest.into(),
+        ];
+        ("many", args)
     }
 
     fn step(&self, step: &Inspect, server: &Server) -> Option<Procedure> {

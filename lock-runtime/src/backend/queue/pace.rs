@@ -18,6 +18,9 @@ pub(super) struct Pace {
     holder: Option<(Box<str>, Moment)>,
     /// How many came before us at the last look.
     last: Option<(u32, Moment)>,
+    /// How long a lock needed from one to the next in the best of the last looks. All of them, in
+    /// the mean, would contain how late waiters have looked, and each would look later still.
+    each: Option<Duration>,
 }
 
 impl Pace {
@@ -33,10 +36,12 @@ impl Pace {
         let next = match (ahead.before, last) {
             (None, _) => LONGEST,
             (Some(0), _) => usual,
-            // Most of the time until our turn, if the queue goes on like this.
+            // Half of the time until our turn, if the queue goes on like this.
             (Some(before), Some((then, at))) if before < then => {
-                let each = now.since(at) / (then - before);
-                each.saturating_mul(before) * 3 / 4
+                let lately = now.since(at) / (then - before);
+                let best = self.each.map_or(lately, |it| lately.min(it * 4 / 3));
+                self.each = Some(best);
+                best.saturating_mul(before) / 2
             }
             (Some(before), _) => usual.saturating_mul(before),
         };
@@ -81,12 +86,23 @@ mod tests {
         let mut pace = Pace::default();
         expect(&mut pace, start, "a", Some(20), 20 * SHORTEST);
         // Ten hand-overs in 40 ms, and ten are left.
-        expect(&mut pace, start.after(ms(40)), "b", Some(10), ms(30));
-        expect(&mut pace, start.after(ms(70)), "c", Some(1), ms(3) * 5 / 6);
+        expect(&mut pace, start.after(ms(40)), "b", Some(10), ms(20));
+        expect(&mut pace, start.after(ms(70)), "c", Some(1), SHORTEST);
         expect(&mut pace, start.after(ms(73)), "d", Some(0), SHORTEST);
         // Another one of ours waits behind the one that has the lock now.
         expect(&mut pace, start.after(ms(75)), "e", Some(9), 9 * SHORTEST);
         expect(&mut pace, start.after(ms(99)), "e", Some(9), 9 * ms(3));
-        expect(&mut pace, start.after(ms(9_000)), "e", Some(8), LONGEST);
+    }
+
+    #[test]
+    fn one_slow_hand_over_says_little_about_the_next() {
+        let ms = Duration::from_millis;
+        let start = Moment::from_nanos(1);
+        let mut pace = Pace::default();
+        expect(&mut pace, start, "a", Some(20), 20 * SHORTEST);
+        // Ten hand-overs in 60 ms.
+        expect(&mut pace, start.after(ms(60)), "b", Some(10), ms(30));
+        expect(&mut pace, start.after(ms(1_060)), "c", Some(9), ms(36));
+        expect(&mut pace, start.after(ms(2_060)), "d", Some(8), ms(127) / 3);
     }
 }

@@ -9,6 +9,8 @@ pub(crate) enum Arg {
     Null,
     Number(i64),
     Bytes(Vec<u8>),
+    /// Numbers and hexadecimal digits as JSON, which need no escapes.
+    Json(String),
 }
 
 impl fmt::Display for Arg {
@@ -16,12 +18,20 @@ impl fmt::Display for Arg {
         match self {
             Self::Null => f.write_str("NULL"),
             Self::Number(number) => number.fmt(f),
+            Self::Json(json) => write!(f, "'{json}'"),
             Self::Bytes(bytes) => {
-                f.write_str("x'")?;
-                bytes.iter().try_for_each(|it| write!(f, "{it:02x}"))?;
-                f.write_str("'")
+                write!(f, "x'{}'", Hex(bytes))
             }
         }
+    }
+}
+
+/// Bytes as two digits each.
+pub(crate) struct Hex<'a>(pub(crate) &'a [u8]);
+
+impl fmt::Display for Hex<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|it| write!(f, "{it:02x}"))
     }
 }
 
@@ -84,6 +94,7 @@ mod tests {
             (Arg::from(""), "x''"),
             (Arg::from(token), "x'00112233445566778899aabbccddeeff'"),
             (Arg::from(None::<i64>), "NULL"),
+            (Arg::Json("[[1,\"x\"]]".into()), "'[[1,\"x\"]]'"),
         ] {
             assert_eq!(arg.to_string(), expected);
         }

@@ -12,25 +12,33 @@ CREATE PROCEDURE lock_runtime_ask{noted}(
 )
 SQL SECURITY DEFINER
 BEGIN
-  DECLARE i, v_count, v_before, v_others INT DEFAULT 0;
-  DECLARE v_left, v_fence, v_head, v_longest, v_expires, v_place, v_mine BIGINT;
+  DECLARE i, v_count, v_before, v_others, v_waiters INT DEFAULT 0;
+  DECLARE v_fence, v_head, v_longest, v_expires, v_place, v_mine, v_first, t BIGINT;
+  DECLARE v_left BIGINT DEFAULT 0;
   DECLARE v_kind VARBINARY(12);
-  DECLARE v_token BINARY(16);
-  DECLARE v_holder BLOB;
-  DECLARE v_found, v_waits, v_locks BOOL DEFAULT FALSE;
+  DECLARE v_token, v_holds BINARY(16);
+  DECLARE v_who, v_holder BLOB;
+  DECLARE v_found, v_waits, v_locks, v_granted BOOL DEFAULT FALSE;
   DECLARE v_fences TEXT CHARACTER SET latin1 DEFAULT '';
   DECLARE CONTINUE HANDLER FOR NOT FOUND SET v_found = FALSE;
   DECLARE EXIT HANDLER FOR SQLEXCEPTION BEGIN ROLLBACK; RESIGNAL; END;
   SET TRANSACTION ISOLATION LEVEL READ COMMITTED;
   START TRANSACTION;
-  CALL lock_runtime_quarantine_left(p_longest, v_left);
+  IF p_longest > 0 THEN CALL lock_runtime_quarantine_left(p_longest, v_left); END IF;
   IF v_left > 0 THEN
     SELECT v_left, NULL, NULL, NULL, NULL, NULL, NULL;
   ELSE
     SET v_count = LENGTH(p_tokens) DIV 16, v_found = TRUE;
-    SELECT kind, expires INTO v_kind, v_expires FROM lock_runtime_lock WHERE name = p_name;
-    SET v_locks = NOT v_found OR v_kind <> 'x' OR v_expires <= {clock};
-    WHILE i < v_count AND NOT v_locks DO
+    SELECT kind, token, who, head, expires, waiters INTO v_kind, v_holds, v_who, v_head, v_expires, v_waiters
+      FROM lock_runtime_lock WHERE name = p_name;
+    SET t = {clock}, v_locks = NOT v_found OR v_kind <> 'x' OR v_expires <= t;
+    -- One that was handed the lock has nothing else to ask for.
+    IF NOT v_locks AND v_holds = p_tokens THEN
+      CALL lock_runtime_take(p_name, FALSE, v_found);
+      CALL lock_runtime_extend(p_name, p_tokens, CONV(HEX(p_ttls), 16, 10), v_fence);
+      SET v_granted = v_fence IS NOT NULL, v_locks = NOT v_granted;
+    END IF;
+    WHILE i < v_count AND NOT v_locks AND NOT v_granted DO
       SET v_place = NULL;
       SELECT place INTO v_place FROM lock_runtime_waiter WHERE token = SUBSTR(p_tokens, 16 * i + 1, 16);
       SET v_locks = v_place IS NULL, v_mine = LEAST(COALESCE(v_mine, v_place), v_place), i = i + 1;
@@ -47,9 +55,9 @@ BEGIN
     END IF;
     SET i = 0;
     WHILE i < v_count DO
-      SET v_token = SUBSTR(p_tokens, 16 * i + 1, 16), v_fence = NULL, v_waits = NOT v_locks;
+      SET v_token = SUBSTR(p_tokens, 16 * i + 1, 16), v_waits = NOT v_locks;
       IF v_locks THEN
-        SET v_place = NULL;
+        SET v_place = NULL, v_fence = NULL;
         SELECT place INTO v_place FROM lock_runtime_waiter WHERE token = v_token;
         SET v_waits = v_place IS NOT NULL;
         IF v_waits THEN
@@ -60,11 +68,23 @@ BEGIN
       END IF;
       SET v_fences = CONCAT(v_fences, IF(v_fences = '', '', ','), COALESCE(v_fence, IF(v_waits, 0, -1))), i = i + 1;
     END WHILE;
-    CALL lock_runtime_describe(p_name, 1, v_left, v_holder, v_others, v_longest);
-    SELECT head INTO v_head FROM lock_runtime_lock WHERE name = p_name;
-    SELECT COUNT(*) INTO v_before FROM (
-      SELECT 1 FROM lock_runtime_waiter WHERE name = p_name AND place > COALESCE(v_head, 0) AND place < v_mine LIMIT 1000
-    ) b;
+    IF v_locks THEN
+      CALL lock_runtime_describe(p_name, 1, v_left, v_holder, v_others, v_longest);
+      SELECT head INTO v_head FROM lock_runtime_lock WHERE name = p_name;
+    ELSE
+      SET v_left = CEIL((v_expires - t) / 1000), v_holder = CONCAT_WS(' ', LOWER(HEX(v_holds)), NULLIF(v_who, ''));
+      SET v_others = GREATEST(0, v_waiters - 1), v_longest = 0;
+    END IF;
+    IF NOT v_granted THEN
+      SELECT place INTO v_first FROM lock_runtime_waiter
+        WHERE name = p_name AND place > COALESCE(v_head, 0) ORDER BY name, place, token LIMIT 1;
+      IF v_others > 0 AND NOT v_locks THEN SET v_longest = GREATEST(0, COALESCE(t - v_first, 0)) DIV 1000; END IF;
+      IF v_first < v_mine THEN
+        SELECT COUNT(*) INTO v_before FROM (
+          SELECT 1 FROM lock_runtime_waiter WHERE name = p_name AND place >= v_first AND place < v_mine LIMIT 1000
+        ) b;
+      END IF;
+    END IF;
     SELECT v_left, v_holder, v_others, v_longest, v_before = 0, CONCAT('{', v_fences, '}'), v_before;
     {note holders}
   END IF;

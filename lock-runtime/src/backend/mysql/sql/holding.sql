@@ -1,23 +1,27 @@
--- The holders of a lock. Each procedure but take needs the row of the lock to be locked by this transaction.
+-- The holders of a lock. Each procedure but make and take needs the row of the lock to be locked by this transaction.
 
+-- Makes the row of a lock, and locks it. Waiters outlive a row that somebody has deleted. A duplicate is locked as by an
+-- update, so that two that make the same row do not wait for each other in a circle.
+CREATE PROCEDURE lock_runtime_make(IN p_name VARBINARY(1152))
+SQL SECURITY DEFINER
+BEGIN
+  INSERT INTO lock_runtime_lock (name, waiters, tail)
+    SELECT p_name, COUNT(*), COALESCE(MAX(w.place), 0) FROM lock_runtime_waiter w WHERE w.name = p_name
+    ON DUPLICATE KEY UPDATE lock_runtime_lock.fence = lock_runtime_lock.fence;
+  INSERT IGNORE INTO lock_runtime_guard (name) VALUES (p_name);
+END
+//
 -- Locks the row of a lock, and makes it if it is wanted. A clock that is read after this is later than all earlier changes
--- of the row. A server that became a replica takes nothing more, even if the owner of the procedures may write there.
+-- of the row.
 CREATE PROCEDURE lock_runtime_take(IN p_name VARBINARY(1152), IN p_make BOOL, OUT p_found BOOL)
 SQL SECURITY DEFINER
 BEGIN
   DECLARE CONTINUE HANDLER FOR NOT FOUND SET p_found = FALSE;
-  IF CAST(@@global.read_only AS CHAR) NOT IN ('0', 'OFF') THEN
-    SIGNAL SQLSTATE '25006' SET MYSQL_ERRNO = 1290, MESSAGE_TEXT = 'the server only reads, as a replica does: its `read_only` is on';
-  END IF;
+  {only a primary}
   SET p_found = TRUE;
   SELECT TRUE INTO p_found FROM lock_runtime_lock WHERE name = p_name FOR UPDATE;
   IF NOT p_found AND p_make THEN
-    -- Waiters outlive a row that somebody has deleted. A duplicate is locked as by an update, so that two that make the
-    -- same row do not wait for each other in a circle.
-    INSERT INTO lock_runtime_lock (name, waiters, tail)
-      SELECT p_name, COUNT(*), COALESCE(MAX(w.place), 0) FROM lock_runtime_waiter w WHERE w.name = p_name
-      ON DUPLICATE KEY UPDATE lock_runtime_lock.fence = lock_runtime_lock.fence;
-    INSERT IGNORE INTO lock_runtime_guard (name) VALUES (p_name);
+    CALL lock_runtime_make(p_name);
     SET p_found = TRUE;
   END IF;
 END

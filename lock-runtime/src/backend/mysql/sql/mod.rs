@@ -1,7 +1,7 @@
 //! Tables and procedures as one script: the one list of the files that it is joined from.
 
 /// The version of the procedures that this build installs.
-pub(crate) const VERSION: i32 = 2;
+pub(crate) const VERSION: i32 = 3;
 
 /// Each statement ends with this line: the bodies of procedures have other statements in them.
 const END: &str = "\n//\n";
@@ -29,6 +29,18 @@ const NOTES: [(&str, &str); 5] = [
         "CALL lock_runtime_note_holders(p_name, p_keep);",
     ),
 ];
+
+/// A server that became a replica takes nothing more, even if the owner of the procedures may write there.
+const ONLY_A_PRIMARY: &str = "IF CAST(@@global.read_only AS CHAR) NOT IN ('0', 'OFF') THEN
+    SIGNAL SQLSTATE '25006' SET MYSQL_ERRNO = 1290, MESSAGE_TEXT = 'the server only reads, as a replica does: its `read_only` is on';
+  END IF;";
+
+/// The calls of a batch, as rows.
+const CALLS: &str = "JSON_TABLE(p_calls, '$[*]' COLUMNS (
+    number INT PATH '$[0]', action CHAR(1) CHARACTER SET latin1 PATH '$[1]',
+    name VARCHAR(2304) CHARACTER SET latin1 PATH '$[2]', token CHAR(32) CHARACTER SET latin1 PATH '$[3]',
+    ttl INT PATH '$[4]', who TEXT CHARACTER SET latin1 PATH '$[5]', first TINYINT PATH '$[6]'
+  ))";
 
 /// How many permits a kind takes.
 const PERMITS: &str =
@@ -73,6 +85,8 @@ pub(crate) fn statements() -> impl Iterator<Item = String> {
         let statement = it
             .replace("{clock}", CLOCK)
             .replace("{permits}", PERMITS)
+            .replace("{calls}", CALLS)
+            .replace("{only a primary}", ONLY_A_PRIMARY)
             .replace("{version}", &VERSION.to_string());
         // Only MariaDB replaces a procedure in one statement.
         let before = procedure(&statement).map(|it| format!("DROP PROCEDURE IF EXISTS {it}"));
@@ -115,7 +129,15 @@ mod tests {
             .filter_map(|it| it.strip_prefix("DROP PROCEDURE IF EXISTS "));
         assert!(dropped.eq(procedures));
         let script = script();
-        for mark in ["{clock}", "{permits}", "{version}", "{note", "{keep}"] {
+        for mark in [
+            "{clock}",
+            "{permits}",
+            "{calls}",
+            "{only a",
+            "{version}",
+            "{note",
+            "{keep}",
+        ] {
             assert!(!script.contains(mark), "{mark}");
         }
         assert_eq!(script.matches(END).count(), statements.len());

@@ -51,20 +51,23 @@ SQL SECURITY DEFINER
 serve: BEGIN
   DECLARE v_kind VARBINARY(12);
   DECLARE w_kind VARBINARY(24);
-  DECLARE v_head, v_expires, w_place, v_fence BIGINT;
+  DECLARE v_head, v_expires, w_place, v_fence, t BIGINT;
   DECLARE v_waiters, w_ttl INT;
-  DECLARE w_token, w_session BINARY(16);
+  DECLARE v_session, w_token, w_session BINARY(16);
   DECLARE w_who BLOB;
   DECLARE v_may BOOL;
   DECLARE v_found BOOL DEFAULT TRUE;
   DECLARE CONTINUE HANDLER FOR NOT FOUND SET v_found = FALSE;
-  SELECT kind, expires, waiters INTO v_kind, v_expires, v_waiters FROM lock_runtime_lock WHERE name = p_name;
+  SELECT kind, session, fence, head, expires, waiters INTO v_kind, v_session, v_fence, v_head, v_expires, v_waiters
+    FROM lock_runtime_lock WHERE name = p_name;
   IF NOT v_found OR v_waiters = 0 OR v_kind = 'x' AND v_expires > {clock} THEN LEAVE serve; END IF;
-  CALL lock_runtime_settle(p_name);
-  waiters: LOOP
+  IF v_kind <> 'x' OR v_session IS NOT NULL THEN
+    CALL lock_runtime_settle(p_name);
     SELECT head, waiters INTO v_head, v_waiters FROM lock_runtime_lock WHERE name = p_name;
+  END IF;
+  waiters: LOOP
     IF v_waiters = 0 THEN LEAVE waiters; END IF;
-    SET v_found = TRUE;
+    SET v_found = TRUE, v_may = FALSE;
     SELECT place, token, who, kind, ttl, session INTO w_place, w_token, w_who, w_kind, w_ttl, w_session
       FROM lock_runtime_waiter WHERE name = p_name AND place > v_head ORDER BY name, place, token LIMIT 1;
     IF NOT v_found THEN
@@ -73,7 +76,20 @@ serve: BEGIN
     END IF;
     IF w_session <> p_session AND IS_USED_LOCK(CONCAT('lock_runtime:', HEX(w_session))) IS NULL THEN
       CALL lock_runtime_evict(p_name, w_session);
+      SELECT waiters INTO v_waiters FROM lock_runtime_lock WHERE name = p_name;
       ITERATE waiters;
+    END IF;
+    -- From one holder to the next: as below, in as few statements as that needs.
+    IF v_kind = 'x' AND w_kind = 'x' THEN
+      SELECT TRUE INTO v_may FROM lock_runtime_guard WHERE name = p_name FOR UPDATE SKIP LOCKED;
+    END IF;
+    IF v_may THEN
+      SET t = {clock}, v_fence = GREATEST(v_fence + 1, t);
+      DELETE FROM lock_runtime_waiter WHERE name = p_name AND place = w_place AND token = w_token;
+      UPDATE lock_runtime_guard SET low = v_fence, alone = TRUE WHERE name = p_name;
+      UPDATE lock_runtime_lock SET waiters = waiters - 1, head = w_place - 1, fence = v_fence, low = v_fence, token = w_token,
+        who = w_who, session = w_session, since = t, expires = t + LEAST(w_ttl, 3000) * 1000 WHERE name = p_name;
+      LEAVE waiters;
     END IF;
     CALL lock_runtime_may_enter(p_name, w_kind, v_may);
     IF NOT v_may THEN LEAVE waiters; END IF;
@@ -81,6 +97,7 @@ serve: BEGIN
     UPDATE lock_runtime_lock SET waiters = waiters - 1, head = w_place - 1 WHERE name = p_name;
     CALL lock_runtime_enter(p_name, w_kind, w_token, w_who, LEAST(w_ttl, 3000), w_session, v_fence);
     IF w_kind = 'x' THEN LEAVE waiters; END IF;
+    SELECT kind, head, waiters INTO v_kind, v_head, v_waiters FROM lock_runtime_lock WHERE name = p_name;
   END LOOP;
 END
 //

@@ -12,11 +12,16 @@ CREATE PROCEDURE lock_runtime_release_in(
 )
 SQL SECURITY DEFINER
 BEGIN
-  DECLARE v_found BOOL;
+  DECLARE v_found BOOL DEFAULT TRUE;
   DECLARE v_kind VARBINARY(12);
   DECLARE v_token BINARY(16);
-  DECLARE v_low, v_expires, v_left, t BIGINT;
-  CALL lock_runtime_take(p_name, FALSE, v_found);
+  DECLARE v_low, v_expires, t BIGINT;
+  DECLARE v_left BIGINT DEFAULT 0;
+  DECLARE v_waiters INT;
+  DECLARE CONTINUE HANDLER FOR NOT FOUND SET v_found = FALSE;
+  {only a primary}
+  SELECT kind, token, low, expires, waiters INTO v_kind, v_token, v_low, v_expires, v_waiters
+    FROM lock_runtime_lock WHERE name = p_name FOR UPDATE;
   SET p_ours = FALSE;
   IF v_found THEN
     IF p_leave THEN
@@ -24,7 +29,6 @@ BEGIN
       UPDATE lock_runtime_lock SET waiters = waiters - ROW_COUNT() WHERE name = p_name;
     END IF;
     SET t = {clock};
-    SELECT kind, token, low, expires INTO v_kind, v_token, v_low, v_expires FROM lock_runtime_lock WHERE name = p_name;
     IF v_kind <> 'x' THEN
       UPDATE lock_runtime_sharer SET who = CONCAT('-', CONCAT_WS(' ', LOWER(HEX(token)), NULLIF(who, ''))), token = NULL,
           session = NULL, expires = IF(p_rest > 0, t + p_rest * 1000, 0)
@@ -36,8 +40,8 @@ BEGIN
       UPDATE lock_runtime_lock SET who = CONCAT('-', CONCAT_WS(' ', LOWER(HEX(token)), NULLIF(who, ''))), token = NULL,
         session = NULL, since = t, expires = IF(p_ours AND p_rest > 0, t + p_rest * 1000, 0) WHERE name = p_name;
     END IF;
-    CALL lock_runtime_quarantine_left(p_longest, v_left);
-    IF v_left = 0 THEN CALL lock_runtime_serve(p_name, p_session); END IF;
+    IF v_waiters > 0 AND p_longest > 0 THEN CALL lock_runtime_quarantine_left(p_longest, v_left); END IF;
+    IF v_waiters > 0 AND v_left = 0 THEN CALL lock_runtime_serve(p_name, p_session); END IF;
   END IF;
 END
 //
