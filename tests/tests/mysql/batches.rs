@@ -2,7 +2,7 @@
 //!
 //! Section: mysql.md#what-it-promises
 
-use std::time::Duration;
+use std::{fmt::Write as _, time::Duration};
 
 use tests::{MysqlPeer, MysqlServer, connect};
 use tokio::time::sleep;
@@ -30,7 +30,7 @@ async fn many(peer: &mut MysqlPeer, calls: &[(char, &str, u8, u32)]) -> Vec<(Str
         .map(|((action, key, token, ttl), number)| {
             let first = u8::from(*key != last);
             last = key;
-            let name: String = name(key).bytes().map(|it| format!("{it:02x}")).collect();
+            let name = digits(&name(key));
             format!("[{number},\"{action}\",\"{name}\",\"{token:032x}\",{ttl},\"77\",{first}]")
         })
         .collect();
@@ -47,6 +47,15 @@ async fn many(peer: &mut MysqlPeer, calls: &[(char, &str, u8, u32)]) -> Vec<(Str
         (row[0].clone().unwrap(), fence)
     };
     rows.into_iter().map(reply).collect()
+}
+
+/// As two digits a byte.
+fn digits(text: &str) -> String {
+    text.bytes().fold(String::new(), |mut digits, byte| {
+        // Writing into a text does not fail.
+        let _ = write!(digits, "{byte:02x}");
+        digits
+    })
 }
 
 fn name(key: &str) -> String {
