@@ -13,30 +13,30 @@ CREATE PROCEDURE lock_runtime_many(
 SQL SECURITY DEFINER
 BEGIN
   DECLARE v_left BIGINT DEFAULT 0;
-  DECLARE v_rest, v_number, v_ttl INT;
-  DECLARE v_action CHAR(1) CHARACTER SET latin1;
+  DECLARE v_count, v_at, v_number, v_ttl INT DEFAULT 0;
   DECLARE v_name VARBINARY(1152);
   DECLARE v_token BINARY(16);
   DECLARE v_who BLOB;
   DECLARE v_ours BOOL;
   DECLARE t BIGINT;
-  DECLARE v_released, v_free TEXT CHARACTER SET latin1;
-  DECLARE rest CURSOR FOR SELECT c.number, c.action, UNHEX(c.name), UNHEX(c.token), c.ttl, UNHEX(c.who) FROM {calls} c
-    WHERE NOT (FIND_IN_SET(c.number, v_released) OR FIND_IN_SET(c.number, v_free)) ORDER BY c.name, c.number;
+  DECLARE v_released, v_free, v_call TEXT CHARACTER SET latin1;
   DECLARE EXIT HANDLER FOR SQLEXCEPTION BEGIN ROLLBACK; RESIGNAL; END;
   SET TRANSACTION ISOLATION LEVEL READ COMMITTED;
   START TRANSACTION;
   IF p_longest > 0 THEN CALL lock_runtime_quarantine_left(p_longest, v_left); END IF;
   {only a primary}
-  SELECT COUNT(*) INTO v_rest FROM {calls} c STRAIGHT_JOIN lock_runtime_lock l ON l.name = UNHEX(c.name) FOR UPDATE;
+  -- MySQL locks no rows beside a table of JSON itself.
+  SELECT COUNT(*) INTO v_count
+    FROM (SELECT j.name FROM {calls} j) c STRAIGHT_JOIN lock_runtime_lock l ON l.name = UNHEX(c.name) FOR UPDATE;
   SET t = {clock};
   SELECT COALESCE(GROUP_CONCAT(c.number), '') INTO v_released
     FROM {calls} c STRAIGHT_JOIN lock_runtime_lock l ON l.name = UNHEX(c.name)
     WHERE c.first AND c.action = '-' AND l.kind = 'x' AND l.token = UNHEX(c.token) AND l.expires > t AND l.waiters = 0;
   -- A guard that a transaction keeps that has asserted its fence keeps everybody out.
   SELECT COALESCE(GROUP_CONCAT(c.number), '') INTO v_free
-    FROM {calls} c STRAIGHT_JOIN lock_runtime_lock l ON l.name = UNHEX(c.name) STRAIGHT_JOIN lock_runtime_guard g ON g.name = l.name
-    WHERE v_left = 0 AND c.first AND c.action = 'x' AND l.kind = 'x' AND l.expires <= t AND l.waiters = 0 FOR UPDATE SKIP LOCKED;
+    FROM (SELECT j.number, j.name FROM {calls} j WHERE j.first AND j.action = 'x') c
+      STRAIGHT_JOIN lock_runtime_lock l ON l.name = UNHEX(c.name) STRAIGHT_JOIN lock_runtime_guard g ON g.name = l.name
+    WHERE v_left = 0 AND l.kind = 'x' AND l.expires <= t AND l.waiters = 0 FOR UPDATE SKIP LOCKED;
   -- None of these inserts a row: an update that joins tables would write each row of theirs twice.
   IF v_released <> '' THEN
     INSERT INTO lock_runtime_lock (name) SELECT UNHEX(c.name) FROM {calls} c WHERE FIND_IN_SET(c.number, v_released)
@@ -57,22 +57,24 @@ BEGIN
   SELECT IF(c.action = 'x', 'granted', 'ours'), IF(c.action = 'x', l.fence, NULL), NULL, NULL, NULL, NULL, NULL, NULL, c.number
     FROM {calls} c STRAIGHT_JOIN lock_runtime_lock l ON l.name = UNHEX(c.name)
     WHERE FIND_IN_SET(c.number, v_released) OR FIND_IN_SET(c.number, v_free);
-  SET v_rest = JSON_LENGTH(p_calls) - FOUND_ROWS();
-  IF v_rest > 0 THEN
-    OPEN rest;
-    WHILE v_rest > 0 DO
-      FETCH rest INTO v_number, v_action, v_name, v_token, v_ttl, v_who;
-      IF v_action = '-' THEN
-        CALL lock_runtime_release_in(v_name, v_token, 0, FALSE, p_session, p_longest, v_ours);
-        SELECT IF(v_ours, 'ours', 'not ours'), NULL, NULL, NULL, NULL, NULL, NULL, NULL, v_number;
-      ELSEIF v_left > 0 THEN
-        SELECT 'quarantined', NULL, NULL, v_left, NULL, NULL, NULL, NULL, v_number;
-      ELSE
-        CALL lock_runtime_acquire_in(v_name, v_token, v_who, 'x', v_ttl, p_session, TRUE, NULL, NULL, v_number);
+  SET v_count = JSON_LENGTH(p_calls);
+  -- One by one: a cursor would need a table of its own, which MariaDB keeps on disk.
+  IF FOUND_ROWS() < v_count THEN
+    WHILE v_at < v_count DO
+      SET v_call = JSON_EXTRACT(p_calls, CONCAT('$[', v_at, ']')), v_number = JSON_EXTRACT(v_call, '$[0]'), v_at = v_at + 1;
+      IF NOT (FIND_IN_SET(v_number, v_released) OR FIND_IN_SET(v_number, v_free)) THEN
+        SET v_name = UNHEX(JSON_UNQUOTE(JSON_EXTRACT(v_call, '$[2]'))), v_token = UNHEX(JSON_UNQUOTE(JSON_EXTRACT(v_call, '$[3]')));
+        IF JSON_UNQUOTE(JSON_EXTRACT(v_call, '$[1]')) = '-' THEN
+          CALL lock_runtime_release_in(v_name, v_token, 0, FALSE, p_session, p_longest, v_ours);
+          SELECT IF(v_ours, 'ours', 'not ours'), NULL, NULL, NULL, NULL, NULL, NULL, NULL, v_number;
+        ELSEIF v_left > 0 THEN
+          SELECT 'quarantined', NULL, NULL, v_left, NULL, NULL, NULL, NULL, v_number;
+        ELSE
+          SET v_ttl = JSON_EXTRACT(v_call, '$[4]'), v_who = UNHEX(JSON_UNQUOTE(JSON_EXTRACT(v_call, '$[5]')));
+          CALL lock_runtime_acquire_in(v_name, v_token, v_who, 'x', v_ttl, p_session, TRUE, NULL, NULL, v_number);
+        END IF;
       END IF;
-      SET v_rest = v_rest - 1;
     END WHILE;
-    CLOSE rest;
   END IF;
   COMMIT;
 END

@@ -39,7 +39,7 @@ const ONLY_A_PRIMARY: &str = "IF CAST(@@global.read_only AS CHAR) NOT IN ('0', '
 const CALLS: &str = "JSON_TABLE(p_calls, '$[*]' COLUMNS (
     number INT PATH '$[0]', action CHAR(1) CHARACTER SET latin1 PATH '$[1]',
     name VARCHAR(2304) CHARACTER SET latin1 PATH '$[2]', token CHAR(32) CHARACTER SET latin1 PATH '$[3]',
-    ttl INT PATH '$[4]', who TEXT CHARACTER SET latin1 PATH '$[5]', first TINYINT PATH '$[6]'
+    ttl INT PATH '$[4]', who VARCHAR(8192) CHARACTER SET latin1 PATH '$[5]', first TINYINT PATH '$[6]'
   ))";
 
 /// How many permits a kind takes.
