@@ -85,12 +85,12 @@ async fn every_connection_is_killed_again_and_again() {
     let other = connect(config.clone()).await;
     let holder = connect(config.pool_size(2)).await;
     let key = unique("killed");
-    let held = take(&holder, &key, 2 * TTL).await;
+    let held = take(&holder, &key, 4 * TTL).await;
     let waiter = queue(&server, &other, &key, TTL, 1).await;
     let end = || Instant::now() + held.remaining();
     let granted_until = end();
     // Until the lease has been renewed twice.
-    while end() < granted_until + TTL {
+    while end() < granted_until + 2 * TTL {
         server.kill_all_clients().await;
         eventually(SOON, async || server.listeners().await == 3).await;
         // What is sent again with the connection is answered before.

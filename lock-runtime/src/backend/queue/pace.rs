@@ -40,7 +40,7 @@ impl Pace {
             (Some(before), Some((then, at))) if before < then => {
                 let lately = now.since(at) / (then - before);
                 let best = self.each.map_or(lately, |it| lately.min(it * 4 / 3));
-                self.each = Some(best);
+                self.each = Some(best.max(Duration::from_micros(1)));
                 best.saturating_mul(before) / 2
             }
             (Some(before), _) => usual.saturating_mul(before),

@@ -24,18 +24,23 @@ BEGIN
   SET TRANSACTION ISOLATION LEVEL READ COMMITTED;
   START TRANSACTION;
   IF p_longest > 0 THEN CALL lock_runtime_quarantine_left(p_longest, v_left); END IF;
+  -- A list that is cut short would end with another number.
+  IF @@SESSION.group_concat_max_len < 1024 THEN SET SESSION group_concat_max_len = 1024; END IF;
+  -- MySQL locks no rows beside a table of JSON itself. The index is named since a scan would lock the rows of all locks.
+  SELECT COUNT(*) INTO v_count FROM (SELECT j.name FROM {calls} j) c
+    STRAIGHT_JOIN lock_runtime_lock l FORCE INDEX (PRIMARY) ON l.name = UNHEX(c.name) FOR UPDATE;
   {only a primary}
-  -- MySQL locks no rows beside a table of JSON itself.
-  SELECT COUNT(*) INTO v_count
-    FROM (SELECT j.name FROM {calls} j) c STRAIGHT_JOIN lock_runtime_lock l ON l.name = UNHEX(c.name) FOR UPDATE;
   SET t = {clock};
+  -- A row that was made meanwhile may be somebody else's to write.
   SELECT COALESCE(GROUP_CONCAT(c.number), '') INTO v_released
-    FROM {calls} c STRAIGHT_JOIN lock_runtime_lock l ON l.name = UNHEX(c.name)
-    WHERE c.first AND c.action = '-' AND l.kind = 'x' AND l.token = UNHEX(c.token) AND l.expires > t AND l.waiters = 0;
+    FROM (SELECT j.number, j.name, j.token FROM {calls} j WHERE j.first AND j.action = '-') c
+      STRAIGHT_JOIN lock_runtime_lock l FORCE INDEX (PRIMARY) ON l.name = UNHEX(c.name)
+    WHERE l.kind = 'x' AND l.token = UNHEX(c.token) AND l.expires > t AND l.waiters = 0 FOR UPDATE SKIP LOCKED;
   -- A guard that a transaction keeps that has asserted its fence keeps everybody out.
   SELECT COALESCE(GROUP_CONCAT(c.number), '') INTO v_free
     FROM (SELECT j.number, j.name FROM {calls} j WHERE j.first AND j.action = 'x') c
-      STRAIGHT_JOIN lock_runtime_lock l ON l.name = UNHEX(c.name) STRAIGHT_JOIN lock_runtime_guard g ON g.name = l.name
+      STRAIGHT_JOIN lock_runtime_lock l FORCE INDEX (PRIMARY) ON l.name = UNHEX(c.name)
+      STRAIGHT_JOIN lock_runtime_guard g FORCE INDEX (PRIMARY) ON g.name = l.name
     WHERE v_left = 0 AND l.kind = 'x' AND l.expires <= t AND l.waiters = 0 FOR UPDATE SKIP LOCKED;
   -- None of these inserts a row: an update that joins tables would write each row of theirs twice.
   IF v_released <> '' THEN
@@ -50,12 +55,13 @@ BEGIN
       ON DUPLICATE KEY UPDATE fence = GREATEST(fence + 1, t), low = fence, lock_runtime_lock.token = VALUES(token),
         lock_runtime_lock.who = VALUES(who), session = NULL, since = t, expires = VALUES(expires);
     INSERT INTO lock_runtime_guard (name, low)
-      SELECT l.name, l.fence FROM {calls} c STRAIGHT_JOIN lock_runtime_lock l ON l.name = UNHEX(c.name)
+      SELECT l.name, l.fence
+        FROM {calls} c STRAIGHT_JOIN lock_runtime_lock l FORCE INDEX (PRIMARY) ON l.name = UNHEX(c.name)
         WHERE FIND_IN_SET(c.number, v_free)
       ON DUPLICATE KEY UPDATE low = VALUES(low), alone = TRUE;
   END IF;
   SELECT IF(c.action = 'x', 'granted', 'ours'), IF(c.action = 'x', l.fence, NULL), NULL, NULL, NULL, NULL, NULL, NULL, c.number
-    FROM {calls} c STRAIGHT_JOIN lock_runtime_lock l ON l.name = UNHEX(c.name)
+    FROM {calls} c STRAIGHT_JOIN lock_runtime_lock l FORCE INDEX (PRIMARY) ON l.name = UNHEX(c.name)
     WHERE FIND_IN_SET(c.number, v_released) OR FIND_IN_SET(c.number, v_free);
   SET v_count = JSON_LENGTH(p_calls);
   -- One by one: a cursor would need a table of its own, which MariaDB keeps on disk.
