@@ -99,6 +99,8 @@ async fn free_locks_are_granted_together_and_released_together() {
         assert_eq!(statuses(&granted), ["granted"; 2]);
         assert!(granted[0].1 > last);
         last = granted[0].1;
+        let stranger = many(&mut peer, &[('-', "a", 9, LONG), ('-', "b", 9, LONG)]).await;
+        assert_eq!(statuses(&stranger), ["not ours"; 2]);
         // The one is released while the other is asked for by somebody else.
         let mixed = many(&mut peer, &[('-', "a", 2, LONG), ('x', "b", 4, LONG)]).await;
         assert_eq!(statuses(&mixed), ["ours", "waiting"]);
