@@ -216,10 +216,15 @@ async fn a_writer_that_is_dropped_lets_in_the_readers_behind_it(store: Store) {
         ];
         drop(writer);
         let mut longest = Duration::ZERO;
+        let mut readers = Vec::new();
         for reader in behind {
             let (took, reader) = timed(reader).await;
-            release(reader.unwrap()).await;
+            readers.push(reader.unwrap());
             longest = longest.max(took);
+        }
+        for reader in readers {
+            assert!(reader.is_held());
+            release(reader).await;
         }
         longest
     };
@@ -236,9 +241,10 @@ async fn a_writer_that_gives_up_lets_in_the_readers_behind_it(store: Store) {
         let joined = Instant::now();
         let error = within(TIME_LIMIT, writer).await.unwrap_err();
         assert!(matches!(error, LockError::Contended { .. }), "{error}");
-        let reader = within(TIME_LIMIT, behind).await;
+        let reader = within(TIME_LIMIT, behind).await.unwrap();
         let took = joined.elapsed();
-        release(reader.unwrap()).await;
+        assert!(reader.is_held());
+        release(reader).await;
         took
     };
     one_turn_within(ASKED_FOR, turn).await;

@@ -1,7 +1,5 @@
 //! The recipes of stores of which a majority agrees, by their Rust clients.
 
-use std::future::Future;
-use std::pin::pin;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -110,10 +108,7 @@ pub(crate) struct ZooKeeperClient {
 
 async fn session(hosts: &str, ttl: Duration) -> Option<zookeeper::Client> {
     let connector = zookeeper::Client::connector().with_session_timeout(ttl);
-    // Its future is large.
-    let connecting: std::pin::Pin<&mut (dyn Future<Output = _> + Send)> =
-        pin!(connector.connect(hosts));
-    connecting.await.ok()
+    connector.connect(hosts).await.ok()
 }
 
 impl ZooKeeperClient {

@@ -79,11 +79,17 @@ async fn readers_who_are_next_enter_beside_it(store: Store) {
         ];
         let reader = downgrade(writer).await;
         let mut longest = Duration::ZERO;
+        let mut entered = Vec::new();
         for waiter in waiters {
             let (took, other) = timed(waiter).await;
-            assert!(reader.is_held());
-            release(other.unwrap()).await;
+            let other = other.unwrap();
+            assert!(other.is_held() && reader.is_held());
+            entered.push(other);
             longest = longest.max(took);
+        }
+        for other in entered {
+            assert!(other.is_held());
+            release(other).await;
         }
         let newcomer = within(TIME_LIMIT, read(&others).acquire()).await.unwrap();
         release(newcomer).await;

@@ -30,8 +30,8 @@ on_every_store! {
 
 const COOLDOWN: Duration = Duration::from_millis(1200);
 
-/// By how much a cooldown may be longer on a busy machine: its end is noticed by asking once a second.
-const SOON: Duration = Duration::from_secs(5);
+/// By how much a cooldown may be longer: its end is noticed by asking.
+const SOON: Duration = Duration::from_secs(1);
 
 fn with_cooldown(locks: &LockManager) -> LockRequest {
     locks.lock("key").ttl(LONG).min_hold(COOLDOWN)
