@@ -181,3 +181,25 @@ async fn an_open_transaction_that_asserted_its_fence_keeps_batches_out() {
     let late = format!("CALL lock_runtime_assert_fence('a', {fence}, 'lock')");
     assert_eq!(user.try_rows(&late).await.unwrap_err().state, "LR001");
 }
+
+/// A list of numbers that is cut short would end with the number of another call.
+// Section: guarantees.md#one-holder-at-a-time
+#[tokio::test]
+async fn a_short_limit_of_lists_grants_nothing_that_is_held() {
+    let Some((_server, mut peer)) = scene().await else {
+        return;
+    };
+    let keys: Vec<_> = (1..=15).map(|number| format!("key{number:02}")).collect();
+    let keys: Vec<_> = keys.iter().map(String::as_str).collect();
+    make(&mut peer, &keys).await;
+    let calls = keys[..9].iter().zip(2..);
+    let held: Vec<_> = calls.map(|(key, token)| ('x', *key, token, LONG)).collect();
+    many(&mut peer, &held).await;
+    peer.rows("SET SESSION group_concat_max_len = 16").await;
+    let calls = keys.iter().zip(21..);
+    let all: Vec<_> = calls.map(|(key, token)| ('x', *key, token, LONG)).collect();
+    let replies = many(&mut peer, &all).await;
+    let (waiting, granted) = replies.split_at(held.len());
+    assert_eq!(statuses(waiting), ["waiting"; 9]);
+    assert_eq!(statuses(granted), ["granted"; 6]);
+}
