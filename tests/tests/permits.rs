@@ -22,6 +22,7 @@ on_every_store! {
     one_release_lets_one_in [permits fair],
     another_number_applies_once_nobody_holds_under_the_former [permits fair],
     another_number_waits_behind_who_waits [permits fair],
+    another_kind_is_contended_behind_a_permit_that_has_waited [permits read],
     no_permits_are_refused [permits],
     several_are_taken_all_or_none [permits take],
     a_waiter_for_several_gets_its_turn [permits take fair],
@@ -177,6 +178,33 @@ async fn another_number_waits_behind_who_waits(store: Store) {
     assert!(poll_once(&mut three).await.is_pending(), "they mix");
     release(two).await;
     assert!(within(TIME_LIMIT, three).await.unwrap().is_held());
+}
+
+async fn another_kind_is_contended_behind_a_permit_that_has_waited(store: Store) {
+    let (locks, others) = (store.manager().await, store.manager().await);
+    let one = || locks.lock("key").permits(1).ttl(LONG).wait_forever();
+    let first = within(TIME_LIMIT, one().acquire()).await.unwrap();
+    let next = queued(&locks, one()).await;
+    release(first).await;
+    let permit = within(TIME_LIMIT, next).await.unwrap();
+    settled(&locks).await;
+    let request = |wait| others.lock("key").ttl(LONG).wait(wait);
+    is_contended(|wait| request(wait).write()).await;
+    is_contended(|wait| request(wait).read()).await;
+    is_contended(|wait| request(wait).permits(2)).await;
+    release(permit).await;
+}
+
+/// On a busy machine, a wait may end before the store has answered.
+async fn is_contended(request: impl Fn(Duration) -> LockRequest) {
+    let mut outcomes = Vec::new();
+    for wait in [400, 2_000, 5_000].map(Duration::from_millis) {
+        match within(TIME_LIMIT, request(wait).acquire()).await {
+            Err(LockError::Contended { .. }) => return,
+            outcome => outcomes.push(outcome.err()),
+        }
+    }
+    panic!("{outcomes:?}");
 }
 
 async fn no_permits_are_refused(store: Store) {

@@ -53,6 +53,13 @@ impl Watched {
     }
 }
 
+/// Whether less was granted than requested, or a session whose time began long before the grant of a fixed lease.
+fn falls_short(lease: &Lease, since: Moment, ttl: Duration) -> bool {
+    let terms = &lease.terms;
+    let most = lease.granted.after(terms.ttl - terms.ttl / 10);
+    ttl < terms.ttl || !terms.renew && since.after(ttl) < most
+}
+
 /// A task that the watchdog finds due.
 #[derive(Debug)]
 pub(crate) enum Due {
@@ -66,9 +73,8 @@ pub(crate) enum Due {
 impl Watchdog {
     /// Watches a lease that was granted for `ttl` from `since`.
     pub(crate) fn watch(&mut self, lease: Arc<Lease>, now: Moment, since: Moment, ttl: Duration) {
-        let renew_at = if ttl < lease.terms.ttl && !lease.is_final() {
-            // The granted ttl is shorter than the requested one. If the first half is enough, short bodies end
-            // without any renewal.
+        let renew_at = if falls_short(&lease, since, ttl) && !lease.is_final() {
+            // If the first half is enough, short bodies end without any renewal.
             Some(now.after(lease.deadline().since(now) / 2))
         } else {
             (lease.terms.renew && !lease.is_final()).then(|| next_renewal(since, ttl))
@@ -130,7 +136,8 @@ impl Watchdog {
         watched.ends = watched.ends.max(since.after(ttl));
         if !left.is_zero() {
             watched.lease.extend(deadline(since, ttl));
-            let goes_on = (terms.renew || ttl < terms.ttl) && !watched.lease.is_final();
+            let goes_on = terms.renew || falls_short(&watched.lease, since, ttl);
+            let goes_on = goes_on && !watched.lease.is_final();
             watched.renew_at = goes_on.then(|| next_renewal(since, ttl));
         }
         self.enter(id);
@@ -335,6 +342,30 @@ mod tests {
         };
         assert_eq!(end, start.after(TTL));
         assert!(held.is_final() && renewals > 4, "{renewals}");
+    }
+
+    #[test]
+    fn a_fixed_lease_on_a_session_that_began_before_it_is_renewed_until_its_end() {
+        let clock = Clock::manual();
+        let began = clock.now();
+        let granted = began.after(TTL / 2);
+        let terms = Terms {
+            renew: false,
+            ..Terms::of(LeaseId(1), "k", TTL)
+        };
+        let ends = deadline(began, TTL);
+        let home = Arc::new(Nowhere);
+        let held = Arc::new(Lease::new(terms.into(), 1, granted, ends, clock, home));
+        let mut watchdog = Watchdog::default();
+        watchdog.watch(Arc::clone(&held), granted, began, TTL);
+        let end = loop {
+            let now = watchdog.next_wakeup().unwrap();
+            match watchdog.due(now) {
+                Some(Due::Renew(id)) => drop(watchdog.renewed(id, now, now, TTL)),
+                _ => break now,
+            }
+        };
+        assert_eq!(end, granted.after(TTL));
     }
 
     #[test]

@@ -179,7 +179,10 @@ impl Lease {
         };
         let (clock, home) = (self.clock.clone(), Arc::clone(&self.home));
         let (fence, granted, deadline) = (self.fence, self.granted, self.deadline());
-        let reader = Self::new(terms.into(), fence, granted, deadline, clock, home);
+        let reader = Self {
+            token: self.token,
+            ..Self::new(terms.into(), fence, granted, deadline, clock, home)
+        };
         reader.arrive();
         let asked = self.asked.load(Ordering::SeqCst);
         reader.asked.store(asked, Ordering::SeqCst);

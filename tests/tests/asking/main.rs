@@ -21,6 +21,7 @@ on_every_store! {
     each_holder_of_a_shared_lock_hears_of_it [ask read],
     neither_waiters_nor_later_holders_are_asked [ask],
     nor_are_those_who_wait_for_a_permit [ask permits],
+    a_writer_that_becomes_a_reader_meanwhile_hears_of_it [ask downgrade],
     one_of_several_keys_is_enough [ask several_keys],
     whoever_has_joined_a_lock_hears_of_it [ask],
     the_end_of_a_lock_ends_the_wait_too [ask force_release],
@@ -114,7 +115,26 @@ async fn are_asked_one_by_one(store: Store, of_kind: fn(LockRequest) -> LockRequ
         release(held).await;
         guard = Some(within(TIME_LIMIT, waiter).await.unwrap());
     }
-    assert!(!guard.unwrap().is_asked());
+    let last = guard.unwrap();
+    // A store that is asked once a second is asked about both locks at once.
+    let later = take(&locks, "later", LONG).await;
+    assert_eq!(within(TIME_LIMIT, others.ask("later")).await.unwrap(), 1);
+    within(TIME_LIMIT, later.asked()).await;
+    assert!(!last.is_asked());
+}
+
+async fn a_writer_that_becomes_a_reader_meanwhile_hears_of_it(store: Store) {
+    const TURNS: usize = 10;
+    let (locks, others) = (store.manager().await, store.manager().await);
+    for _ in 0..TURNS {
+        let writer = take(&locks, "key", LONG).await;
+        let both = async { tokio::join!(others.ask("key"), writer.downgrade()) };
+        let (asked, reader) = within(TIME_LIMIT, both).await;
+        assert_eq!(asked.unwrap(), 1);
+        let reader = reader.unwrap();
+        within(TIME_LIMIT, reader.asked()).await;
+        release(reader).await;
+    }
 }
 
 async fn one_of_several_keys_is_enough(store: Store) {

@@ -27,6 +27,7 @@ use tokio::sync::oneshot;
 on_every_store! {
     readers_who_are_next_enter_beside_it [downgrade],
     nobody_writes_in_between [downgrade fair],
+    who_has_waited_is_a_reader_like_others [downgrade fair list],
     readers_behind_a_writer_wait [downgrade fair],
     writers_of_its_process_keep_their_places [downgrade fair],
     the_token_stays_and_later_ones_are_larger [downgrade fencing],
@@ -37,6 +38,7 @@ on_every_store! {
     min_hold_counts_from_the_grant [downgrade min_hold],
     what_is_not_one_writer_is_refused [downgrade permits several_keys],
     a_lost_lock_is_not_downgraded [downgrade force_release],
+    a_lock_that_is_revoked_meanwhile_is_lost [downgrade force_release],
     a_downgrade_that_nobody_awaits_releases_the_lock [downgrade],
     a_status_names_the_kind [downgrade list],
     an_asked_writer_is_an_asked_reader [downgrade ask],
@@ -111,6 +113,22 @@ async fn nobody_writes_in_between(store: Store) {
     assert!(reader.is_held());
     release(reader).await;
     release(within(TIME_LIMIT, next).await.unwrap()).await;
+}
+
+async fn who_has_waited_is_a_reader_like_others(store: Store) {
+    let (locks, others) = (store.manager().await, store.manager().await);
+    let first = take(&others, "key", LONG).await;
+    let next = queued(&locks, write(&locks)).await;
+    release(first).await;
+    let reader = downgrade(within(TIME_LIMIT, next).await.unwrap()).await;
+    // A write that follows the downgrade reaches the store before this.
+    settled(&locks).await;
+    let status = within(TIME_LIMIT, others.status("key")).await.unwrap();
+    assert_eq!(status.kind, Some(Kind::Read), "{status:?}");
+    let newcomer = within(TIME_LIMIT, read(&others).acquire()).await.unwrap();
+    assert!(reader.is_held());
+    release(newcomer).await;
+    release(reader).await;
 }
 
 async fn readers_behind_a_writer_wait(store: Store) {
@@ -302,6 +320,21 @@ async fn a_lost_lock_is_not_downgraded(store: Store) {
     assert!(matches!(lost, Err(LockError::Lost { .. })), "{lost:?}");
     assert!(next.is_held());
     release(next).await;
+}
+
+async fn a_lock_that_is_revoked_meanwhile_is_lost(store: Store) {
+    const TURNS: usize = 10;
+    let (locks, others) = (store.manager().await, store.manager().await);
+    for _ in 0..TURNS {
+        let writer = take(&locks, "key", LONG).await;
+        let both = async { tokio::join!(others.force_release("key"), writer.downgrade()) };
+        let (revoked, reader) = within(TIME_LIMIT, both).await;
+        assert_eq!(revoked.unwrap(), 1);
+        match reader {
+            Ok(reader) => within(TIME_LIMIT, reader.lost()).await,
+            Err(error) => assert!(matches!(error, LockError::Lost { .. }), "{error}"),
+        }
+    }
 }
 
 async fn a_downgrade_that_nobody_awaits_releases_the_lock(store: Store) {

@@ -9,7 +9,7 @@ use tokio::time::sleep;
 
 use crate::{
     installed,
-    peer::{Peer, Wanted},
+    peer::{Peer, Wanted, uuid},
 };
 
 const LOCK: &str = "lock:{a}";
@@ -177,4 +177,41 @@ async fn only_who_was_passed_the_lock_may_assert_its_fence() {
     other.release(LOCK, 2).await;
     assert!(!other.pass(LOCK, 2, fence + 2).await);
     assert!(other.take(LOCK, 9).await > fence + 2);
+}
+
+/// What a holder finds: 2 if it was asked to yield, 1 if it was not.
+async fn found(peer: &mut Peer) -> String {
+    let call = format!("standing(ARRAY['{LOCK}'], ARRAY[{}])", uuid(2));
+    peer.call(&call).await[0][0].clone().unwrap()
+}
+
+/// How many holders were asked.
+async fn asks(peer: &mut Peer) -> String {
+    let call = format!("ask_to_yield('{LOCK}')");
+    peer.call(&call).await[0][0].clone().unwrap()
+}
+
+// Section: guarantees.md#asking-to-yield
+#[tokio::test]
+async fn only_the_present_holder_is_asked() {
+    let Some(home) = installed().await else {
+        return;
+    };
+    let (mut one, mut other) = held(&home).await;
+    for token in 2..5 {
+        other.acquire(&more(token)).await;
+    }
+    one.release(LOCK, 1).await;
+    let fence = other.standing(LOCK, 2).await;
+    for next in 1..=3 {
+        assert_eq!(found(&mut other).await, "{1}");
+        assert_eq!(asks(&mut one).await, "1");
+        assert_eq!(found(&mut other).await, "{2}");
+        assert_eq!(other.pass(LOCK, 2, fence + next).await, next < 3);
+    }
+    // It goes on as a reader, which is still the same holder.
+    let session = uuid(other.session);
+    let call = format!("downgrade('{LOCK}', {}, {session}, 0)", uuid(2));
+    assert_eq!(other.call(&call).await[0][0].as_deref(), Some("t"));
+    assert_eq!(found(&mut other).await, "{2}");
 }

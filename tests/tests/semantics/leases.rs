@@ -38,7 +38,7 @@ async fn a_fixed_lease_ends_at_its_ttl(store: Store) {
     assert!(guard.remaining() <= TTL);
     within(TIME_LIMIT, guard.lost()).await;
     let held = started.elapsed();
-    assert!(held >= TTL / 2, "held for {held:?}");
+    assert!(held >= TTL / 4 * 3, "held for {held:?}");
     assert!(held < TTL + Duration::from_secs(2), "held for {held:?}");
     assert!(!guard.is_held());
     assert_eq!(guard.remaining(), Duration::ZERO);

@@ -15,6 +15,7 @@ mod layout;
 mod leader_cut_off;
 mod long_queues;
 mod packets;
+mod replaced;
 mod rights;
 mod sessions;
 mod traffic;

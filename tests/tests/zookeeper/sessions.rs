@@ -72,6 +72,20 @@ async fn a_fixed_lease_may_be_longer_than_the_session() {
 }
 
 #[tokio::test]
+async fn a_fixed_lease_lasts_for_its_ttl_however_old_the_heartbeat_is_that_confirms_it() {
+    let Some(server) = server().await else { return };
+    let locks = manager(&server.url("old"), SESSION).await;
+    let other = locks.lock("other").acquire().await.unwrap();
+    tests::eventually(TIME_LIMIT, async || other.remaining() < SESSION / 4 * 3).await;
+    let start = Instant::now();
+    let guard = locks.lock("key").ttl(SESSION).renew(false);
+    let guard = guard.acquire().await.unwrap();
+    within(TIME_LIMIT, guard.lost()).await;
+    let held = start.elapsed();
+    assert!(held >= SESSION, "held for {held:?}");
+}
+
+#[tokio::test]
 async fn all_locks_are_lost_when_the_server_ends_the_session() {
     let Some(server) = server().await else { return };
     // No heartbeat is sent while our clock stands still.
@@ -96,6 +110,25 @@ async fn all_locks_are_lost_when_the_server_ends_the_session() {
     let passes = tokio::spawn(pass(clock));
     take_turn(&locks, "one").await;
     passes.abort();
+}
+
+#[tokio::test]
+async fn a_session_that_is_given_up_keeps_its_locks_until_no_poll_may_run_any_more() {
+    let Some(server) = server().await else { return };
+    let clock = Clock::manual();
+    let config = LockConfig::new(server.url("given_up")).unwrap();
+    let config = config.ttl(Duration::from_secs(60)).clock(clock.clone());
+    let locks = connect(config).await;
+    let guard = locks.lock("key").acquire().await.unwrap();
+    let others = manager(&server.url("given_up"), LONG).await;
+    let mut next = queued(&others, others.lock("key").wait_forever()).await;
+    clock.advance(guard.remaining());
+    within(TIME_LIMIT, guard.lost()).await;
+    let early = tokio::time::timeout(Duration::from_millis(300), &mut next).await;
+    assert!(early.is_err(), "a poll that has begun before may still run");
+    // Long before the server ends the session by itself.
+    clock.advance(Duration::from_secs(3));
+    release(within(Duration::from_secs(20), next).await.unwrap()).await;
 }
 
 #[tokio::test]

@@ -189,3 +189,24 @@ async fn locks_that_are_taken_together_cost_few_writes() {
     assert_eq!(counts.requests[&GET_CHILDREN], LOCKS, "{counts:?}");
     assert_eq!(counts.events, 0);
 }
+
+#[tokio::test]
+async fn a_writer_behind_a_permit_that_was_asked_for_reads_it_once() {
+    let Some(scene) = Scene::new().await else {
+        return;
+    };
+    scene.prepare("key").await;
+    let permit = scene.locks.lock("key").permits(2).ttl(LONG);
+    let permit = within(TIME_LIMIT, permit.acquire()).await.unwrap();
+    let asked = within(TIME_LIMIT, scene.locks.ask("key")).await;
+    assert_eq!(asked.unwrap(), 1);
+    let traffic = Traffic::of(&scene.proxy);
+    let mut writer = Box::pin(scene.take("key"));
+    assert!(poll_once(&mut writer).await.is_pending());
+    let joins = Counts::of([(CREATE, 1), (GET_CHILDREN, 1), (GET_DATA, 1)], 0);
+    eventually(TIME_LIMIT, async || *traffic.counts() == joins).await;
+    release(permit).await;
+    release(within(TIME_LIMIT, writer).await).await;
+    let requests = [(CREATE, 1), (DELETE, 2), (GET_CHILDREN, 2), (GET_DATA, 1)];
+    assert_eq!(traffic.take(), Counts::of(requests, 1));
+}

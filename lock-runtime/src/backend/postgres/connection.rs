@@ -15,6 +15,7 @@ use super::protocol::statement::Statement;
 use super::transport::link::{Link, LinkEvent};
 use super::transport::server::Server;
 use crate::backend::queue::Rules;
+use crate::backend::queue::protocol::call::Bearer;
 use crate::backend::queue::protocol::message::Message;
 use crate::backend::queue::protocol::trouble::Trouble;
 use crate::backend::sql::batch::{Batch, batches};
@@ -24,7 +25,6 @@ use crate::backend::sql::replies::{Replies, standings};
 use crate::backend::sql::steps::Queue;
 use crate::backend::sql::trouble::Trouble as ConnectTrouble;
 use crate::backend::sql::upkeep::{self, Upkeep};
-use crate::backend::token::Token;
 use crate::base::clock::Moment;
 use crate::types::error::Cause;
 use crate::types::finding::Finding;
@@ -62,8 +62,8 @@ pub(super) enum Task {
     Listen,
     Unlisten,
     Sweep,
-    /// Whether locks are still held.
-    Check(Vec<Token>),
+    /// Whether locks are still held by these.
+    Check(Vec<Bearer>),
 }
 
 /// Whether notifications arrive.
@@ -180,13 +180,13 @@ impl Connection {
                     upkeep.go_on(rows.first().and_then(|row| row.text(0)));
                 }
             }
-            Task::Check(tokens) => {
+            Task::Check(held) => {
                 let standings = answer.result.map(|rows| standings(&rows));
-                for (token, standing) in tokens.into_iter().zip(standings.unwrap_or_default()) {
+                for (bearer, standing) in held.iter().zip(standings.unwrap_or_default()) {
                     match standing {
-                        0 => self.queue.heard(now, Message::Revoked(token)),
+                        0 => self.queue.heard(now, Message::Revoked(bearer.token)),
                         1 => {}
-                        _ => self.queue.wanted(token),
+                        _ => self.queue.wanted_of(bearer),
                     }
                 }
             }
@@ -247,8 +247,7 @@ impl Connection {
         if held.is_empty() {
             return false;
         }
-        let tokens = held.iter().map(|it| it.token).collect();
-        self.send(now, self.functions.standing(&held), Task::Check(tokens));
+        self.send(now, self.functions.standing(&held), Task::Check(held));
         true
     }
 

@@ -1,10 +1,12 @@
 //! A claim: one acquisition and its stage.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use super::protocol::call::{Bearer, Note};
 use crate::backend::token::Token;
 use crate::base::clock::Moment;
+use crate::types::error::Cause;
 use crate::types::ticket_id::TicketId;
 
 /// The longest lease of a pushed grant, as the servers know it too.
@@ -19,6 +21,8 @@ pub(super) struct Claim {
     /// the server cannot have granted it earlier.
     pub(super) since: Moment,
     pub(super) position: Option<u64>,
+    /// Whether it has been in the queue, and stays a waiter however many wait.
+    pub(super) waited: bool,
     /// The number that was set aside for it in a chain, which it keeps.
     pub(super) fence: Option<u64>,
     /// Since when and for how long the lock is surely ours, while it is held.
@@ -41,6 +45,8 @@ pub(super) struct Claim {
     pub(super) downgrade: Option<Downgrade>,
     /// If the server forbids the release, until when it is tried again.
     pub(super) forbidden: Option<Moment>,
+    /// Why no ticket takes its place, if that was asked for: it is released instead.
+    pub(super) refused: Option<Cause>,
 }
 
 /// How far the server knows of a reader that was a writer.
@@ -113,6 +119,7 @@ impl Claim {
             stage: Stage::Unsent,
             since: now,
             position: None,
+            waited: false,
             fence: None,
             lease: (now, Duration::ZERO),
             noted: false,
@@ -123,7 +130,17 @@ impl Claim {
             unknown: false,
             downgrade: None,
             forbidden: None,
+            refused: None,
         }
+    }
+
+    /// The bearer of its acquire.
+    pub(super) fn acquirer(&self) -> Bearer {
+        let mut bearer = self.bearer.clone();
+        if self.waited && bearer.terms.max_waiters.is_some() {
+            Arc::make_mut(&mut bearer.terms).max_waiters = None;
+        }
+        bearer
     }
 
     /// For how long a lease counts that the server has extended to `ttl`.

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::claim::Downgrade;
+use super::claim::{Downgrade, Stage};
 use super::protocol::call::Bearer;
 use super::protocol::reply::Reply;
 use super::protocol::step::Step;
@@ -37,10 +37,16 @@ impl<S: Step> Queue<S> {
         result: Result<Reply<S>, Trouble>,
     ) {
         let is_asked = |downgrade| downgrade == Some(Downgrade::Asked);
-        let claim = self.claim(bearer).filter(|it| it.is_held());
-        let Some(claim) = claim.filter(|it| is_asked(it.downgrade)) else {
+        let claim = self.claim(bearer).filter(|it| is_asked(it.downgrade));
+        let Some(claim) = claim else {
             return;
         };
+        if let Stage::Issuing { .. } = claim.stage {
+            return self.downgraded_before_its_ticket(now, bearer, result);
+        }
+        if !claim.is_held() {
+            return;
+        }
         let id = claim.bearer.terms.id;
         match result {
             Ok(Reply::Ours(true)) => {

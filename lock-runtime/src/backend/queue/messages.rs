@@ -1,7 +1,7 @@
 //! What each pushed message means for the claims of a connection.
 
 use super::claim::{Claim, Stage};
-use super::protocol::call::Call;
+use super::protocol::call::{Bearer, Call};
 use super::protocol::message::{Grant, Message};
 use super::protocol::step::Step;
 use super::reports::Report;
@@ -59,6 +59,7 @@ impl<S: Step> Queue<S> {
             return self.queue_again(now, &followers);
         };
         claim.crowded = true;
+        claim.waited = true;
         match claim.stage {
             Stage::Acquiring | Stage::Waiting | Stage::Unsure => {
                 let ttl = claim.bearer.terms.ttl.min(CLAIM_TTL);
@@ -116,6 +117,14 @@ impl<S: Step> Queue<S> {
         let id = self.ids.get(&token).copied();
         if let Some(id) = id.filter(|id| self.claims.get(id).is_some_and(Claim::is_held)) {
             self.claims.report(Outcome::Wanted { id });
+        }
+    }
+
+    /// The holder that the store was asked about hears of it, unless it has handed the lock over: the next one of its chain
+    /// has the same token.
+    pub(crate) fn wanted_of(&mut self, holder: &Bearer) {
+        if self.ids.get(&holder.token) == Some(&holder.terms.id) {
+            self.wanted(holder.token);
         }
     }
 

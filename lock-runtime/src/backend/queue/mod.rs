@@ -7,6 +7,7 @@ mod claim;
 mod connection;
 mod downgrading;
 mod hand_over;
+mod issuing;
 mod messages;
 pub(crate) mod order;
 mod pace;

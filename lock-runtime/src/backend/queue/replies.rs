@@ -36,10 +36,8 @@ impl<S: Step> Queue<S> {
             Call::Pass { bearer, fence } => self.pass_replied(now, &bearer, fence, result),
             Call::Raise { bearer, fence } => self.raise_replied(now, at, bearer, fence, result),
             Call::Downgrade(bearer) => self.downgrade_replied(now, &bearer, result),
-            Call::Leave(bearer)
-            | Call::Release { bearer, .. }
-            | Call::Issue { bearer, .. }
-            | Call::Shorten { bearer, .. } => {
+            Call::Issue { bearer, .. } => self.issue_replied(now, &bearer, result),
+            Call::Leave(bearer) | Call::Release { bearer, .. } | Call::Shorten { bearer, .. } => {
                 self.release_replied(now, &bearer, result);
             }
             Call::Step(_) => step_replied(by, result),
@@ -61,6 +59,7 @@ impl<S: Step> Queue<S> {
             && let Some(claim) = self.claims.get_mut(&bearer.terms.id)
         {
             claim.position.get_or_insert(*position);
+            claim.waited = true;
         }
         let Some(claim) = self.claim(bearer) else {
             return;
@@ -134,6 +133,7 @@ impl<S: Step> Queue<S> {
             let Some(claim) = self.asks(&bearer) else {
                 continue;
             };
+            claim.waited |= !matches!(standing, Standing::Gone);
             let id = claim.bearer.terms.id;
             match standing {
                 Standing::Granted { fence } => {
@@ -273,9 +273,10 @@ impl<S: Step> Queue<S> {
         }
         let (id, ttl) = (bearer.terms.id, bearer.terms.ttl);
         match result {
-            Ok(reply) => self.released(id, Ok(matches!(reply, Reply::Ours(true)))),
-            Err(Trouble::Never(cause)) if matches!(claim.stage, Stage::Issuing { .. }) => {
-                self.released(id, Err(cause));
+            Ok(reply) => {
+                let refused = claim.refused.take();
+                let ours = matches!(reply, Reply::Ours(true));
+                self.released(id, refused.map_or(Ok(ours), Err));
             }
             Err(Trouble::Never(cause)) => {
                 // The driver need not wait until somebody gives the right back.

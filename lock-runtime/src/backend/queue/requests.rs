@@ -3,11 +3,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::Queue;
 use super::claim::{Claim, Stage};
 use super::protocol::call::{Bearer, Sent};
 use super::protocol::step::{AskedBy, Step};
 use super::reports::Reports;
+use super::{PAUSE, Queue};
 use crate::backend::{Outcome, Request};
 use crate::base::clock::Moment;
 use crate::types::terms::{LeaseId, Terms};
@@ -29,6 +29,13 @@ impl<S: Step> Queue<S> {
 
     fn acquire(&mut self, now: Moment, terms: Arc<Terms>) {
         let id = terms.id;
+        // It takes back a ticket that the server has refused to write. The server forbids the release of the lock, too, which
+        // is repeated.
+        if let Some(claim) = self.claims.remove(&id) {
+            self.claims.report(Outcome::NoTicket { id });
+            self.claims.insert(id, claim);
+            return self.claims.schedule(now.after(PAUSE), id);
+        }
         if let Some(token) = self.claims.fresh_token(id) {
             self.begin(now, Claim::new(Bearer::new(token, terms), now));
         }

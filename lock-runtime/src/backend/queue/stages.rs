@@ -38,7 +38,7 @@ impl<S: Step> Queue<S> {
                     self.last_joined = Some(id);
                 }
                 let call = Call::Acquire {
-                    bearer: claim.bearer.clone(),
+                    bearer: claim.acquirer(),
                     position: claim.position,
                     company,
                 };
@@ -60,6 +60,12 @@ impl<S: Step> Queue<S> {
             Stage::Issuing { until, .. } if now >= until => {
                 let cause = self.no_answer();
                 return self.released(id, Err(cause));
+            }
+            Stage::Issuing { until, .. } if claim.downgrade == Some(Downgrade::Asked) => {
+                if let Some(quarantine) = quarantine {
+                    return self.claims.schedule(quarantine.ends.min(until), id);
+                }
+                (Call::Downgrade(claim.bearer.clone()), Some(until))
             }
             Stage::Issuing {
                 ticket,
@@ -179,7 +185,12 @@ impl<S: Step> Queue<S> {
             return;
         };
         let granted = now;
-        claim.stage = Stage::Held { fence, granted };
+        // A part gets the number of its acquisition once a majority has granted the lock.
+        let number = if claim.is_part { 0 } else { fence };
+        claim.stage = Stage::Held {
+            fence: number,
+            granted,
+        };
         claim.lease = (since, ttl);
         let leads = claim.bearer.terms.data.is_some() && !claim.is_part;
         let token = Some(claim.bearer.token.number());

@@ -7,6 +7,7 @@ mod failures;
 mod forbidden;
 mod grants;
 mod held;
+mod issuing;
 mod waiters;
 
 use std::sync::Arc;

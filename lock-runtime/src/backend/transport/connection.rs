@@ -113,12 +113,23 @@ impl<O, U> Connection<O, U> {
         self.down(now, pause, cause);
     }
 
-    fn down(&mut self, now: Moment, pause: Duration, cause: &Cause) {
-        if self.is_up() {
-            events::disconnected(self.number, cause);
-        }
+    /// The same for a connection that is still of use. Returns it.
+    pub(crate) fn taken(&mut self, now: Moment, cause: &Cause) -> Option<U> {
+        let pause = self.backoff.broken(self.opened.elapsed());
+        self.down(now, pause, cause)
+    }
+
+    /// Returns the connection that was up.
+    fn down(&mut self, now: Moment, pause: Duration, cause: &Cause) -> Option<U> {
+        let until = now.after(pause);
         self.note(cause);
-        self.dial_at(now.after(pause));
+        match std::mem::replace(&mut self.state, State::Down { until }) {
+            State::Up(up) => {
+                events::disconnected(self.number, cause);
+                Some(up)
+            }
+            _ => None,
+        }
     }
 
     /// Begins the next attempt then, whatever is being tried now.

@@ -120,21 +120,26 @@ impl Inspector {
 
     pub(super) async fn force_release(self, key: LockKey) -> Result<usize, Cause> {
         let path = self.paths.lock(&key);
-        let (queue, _) = self.queue(&path).await?;
-        let delete = |entry: Entry| {
-            let path = format!("{path}/{entry}");
-            self.ask(Op::Delete { path })
-        };
-        let holding = &queue[..holders(&queue)];
-        let asked: Vec<_> = holding.iter().map(|it| delete(*it)).collect();
+        let mut holding = self.holding(&path).await?;
         let mut released = 0;
-        for (entry, asked) in holding.iter().zip(asked) {
-            let mut deleted = is_deleted(&answer(asked).await?)?;
-            if !deleted && !entry.is_timed() {
-                // Its holder has released it meanwhile, and the lock may cool down.
-                deleted = is_deleted(&answer(delete(entry.cooldown())).await?)?;
+        for _ in 0..MOST_LOOKS {
+            let delete = |entry: &Entry| {
+                let path = format!("{path}/{entry}");
+                self.ask(Op::Delete { path })
+            };
+            let asked: Vec<_> = holding.iter().map(delete).collect();
+            let mut gone = Vec::new();
+            for (entry, asked) in holding.into_iter().zip(asked) {
+                match answer(asked).await? {
+                    Ok(_) => released += 1,
+                    Err(Trouble::NoNode) => gone.push(entry),
+                    Err(trouble) => return Err(cause(trouble)),
+                }
             }
-            released += usize::from(deleted);
+            holding = self.in_place_of(&path, &gone).await?;
+            if holding.is_empty() {
+                break;
+            }
         }
         Ok(released)
     }
@@ -142,29 +147,55 @@ impl Inspector {
     /// Notes in the nodes of the holders that somebody would like to have the lock; they watch them.
     pub(super) async fn ask_to_yield(self, key: LockKey) -> Result<usize, Cause> {
         let path = self.paths.lock(&key);
-        let (queue, _) = self.queue(&path).await?;
-        let holding = &queue[..holders(&queue)];
+        let mut holding = self.holding(&path).await?;
         let mut told = 0;
-        for seen in self.read(&path, holding).await? {
-            if seen.entry.is_timed() || entry::holder(&seen.data).process.is_none() {
-                continue;
+        for _ in 0..MOST_LOOKS {
+            let read = self.read(&path, &holding).await?;
+            let is_read = |entry: &Entry| read.iter().any(|it| it.entry == *entry);
+            let mut gone = holding;
+            gone.retain(|it| !is_read(it));
+            for seen in read {
+                if seen.entry.is_timed() || entry::holder(&seen.data).process.is_none() {
+                    continue;
+                }
+                let path = format!("{path}/{}", seen.entry);
+                let data = entry::asked(&seen.data);
+                let version = ANY;
+                let write = Op::Write {
+                    path,
+                    data,
+                    version,
+                };
+                match answer(self.ask(write)).await? {
+                    Ok(_) => told += 1,
+                    Err(Trouble::NoNode) => gone.push(seen.entry),
+                    Err(trouble) => return Err(cause(trouble)),
+                }
             }
-            let path = format!("{path}/{}", seen.entry);
-            let data = entry::asked(&seen.data);
-            match answer(self.ask(Op::Write {
-                path,
-                data,
-                version: ANY,
-            }))
-            .await?
-            {
-                Ok(_) => told += 1,
-                // It has released the lock meanwhile.
-                Err(Trouble::NoNode) => {}
-                Err(trouble) => return Err(cause(trouble)),
+            holding = self.in_place_of(&path, &gone).await?;
+            if holding.is_empty() {
+                break;
             }
         }
         Ok(told)
+    }
+
+    /// The entries that hold a lock, or keep it closed.
+    async fn holding(&self, path: &str) -> Result<Vec<Entry>, Cause> {
+        let (mut queue, _) = self.queue(path).await?;
+        queue.truncate(holders(&queue));
+        Ok(queue)
+    }
+
+    /// The entries that have replaced these, which are gone: of readers that were writers, of cooldowns,
+    /// of tickets and of their adopters. A released lock has none.
+    async fn in_place_of(&self, path: &str, gone: &[Entry]) -> Result<Vec<Entry>, Cause> {
+        if gone.is_empty() {
+            return Ok(Vec::new());
+        }
+        let mut queue = Entry::queue(&self.children(path).await?);
+        queue.retain(|it| gone.iter().any(|gone| gone.has_position_of(*it)));
+        Ok(queue)
     }
 
     /// The queue of a lock, what the first `most` of its holders say, and the server's time.
@@ -297,15 +328,6 @@ impl Seen {
             holder.fencing_token = Some(FencingToken::new(self.stat.czxid.unsigned_abs()));
         }
         holder
-    }
-}
-
-/// Whether a node was deleted, or was gone before.
-fn is_deleted(answer: &Result<Reply, Trouble>) -> Result<bool, Cause> {
-    match answer {
-        Ok(_) => Ok(true),
-        Err(Trouble::NoNode) => Ok(false),
-        Err(trouble) => Err(cause(*trouble)),
     }
 }
 

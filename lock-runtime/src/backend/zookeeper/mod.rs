@@ -202,9 +202,9 @@ impl ZooKeeper {
     /// The session has ended, or may have: it is not used any more.
     fn session_over(&mut self, now: Moment, cause: Cause) {
         if self.link.is_up() {
-            // If it has not, others need not wait for its end.
-            self.link.close();
-            if let LinkEvent::Broken(cause, unanswered) = self.link.broken(now, cause) {
+            // If it has not, others need not wait for its end, but only until no body runs under its locks any more.
+            let ends = self.queue.session().map_or(now, Session::ends);
+            if let LinkEvent::Broken(cause, unanswered) = self.link.leave(now, ends, cause) {
                 self.broken(&cause, unanswered);
             }
         } else {

@@ -59,6 +59,11 @@ impl Session {
         deadline(self.since, self.timeout)
     }
 
+    /// When the servers may end it.
+    pub(crate) fn ends(&self) -> Moment {
+        self.since.after(self.timeout)
+    }
+
     /// When the next heartbeat is due; `None` while one is in flight.
     pub(crate) fn next_heartbeat(&self) -> Option<Moment> {
         self.in_flight.is_none().then_some(self.due)

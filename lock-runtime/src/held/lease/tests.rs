@@ -153,3 +153,11 @@ fn the_driver_is_notified_when_the_last_poll_returns_under_a_lease_that_has_ende
     assert_eq!(under.in_use(), InUse::No);
     assert_eq!(top.in_use(), InUse::ByGuard, "it is held");
 }
+
+#[test]
+fn a_reader_that_was_a_writer_is_known_by_the_same_token() {
+    let writer = lease(&Clock::manual()).known_by(Some(7));
+    let reader = writer.downgraded();
+    let locks: Vec<_> = reader.enclosing().map(|it| (it.token, it.fence)).collect();
+    assert_eq!(locks, [(7, 1)]);
+}

@@ -56,6 +56,8 @@ impl Queue {
         }
         if is_done && let Some(claim) = self.claims.get_mut(&id) {
             claim.downgrade = Some(Downgrade::Done);
+            // This write has notified those behind. An announcement would make the entry a writer's again.
+            claim.announces = false;
             let result = Ok(());
             self.claims.report(Outcome::Downgraded { id, result });
         }

@@ -217,7 +217,12 @@ impl Queue {
             return self.with_session(now, ttl, |session, around| session.move_on(now, around));
         }
         if claim.leaving.is_some() {
-            return self.released(id, Ok(false));
+            // An earlier call without an answer may have made the entry.
+            return if claim.may_be_made {
+                self.leave(now, id);
+            } else {
+                self.released(id, Ok(false));
+            };
         }
         claim.stage = Stage::Unsent;
         match trouble {

@@ -59,6 +59,8 @@ impl Queue {
                 let lock = claim.terms.key.clone();
                 self.key_orders.quit(&lock, id);
                 self.leave(now, id);
+                // A pause that it has begun would not end.
+                self.key_orders.resume(&lock);
                 self.pump(now, &lock);
             }
             Stage::Unsent => {

@@ -1,6 +1,7 @@
 //! What claims, sessions and watches do, one call after the other.
 
 mod batches;
+mod downgrading;
 mod endings;
 mod entries;
 mod sessions;

@@ -1,8 +1,9 @@
 //! Writers that go on as readers.
 
-use super::{Call, ID, Peer, Reply, Sent, busy, cut, forbidden, holding};
+use super::{Call, ID, Peer, Reply, Sent, TTL, busy, cut, forbidden, holding};
 use crate::backend::{Outcome, Request};
 use crate::types::kind::Kind;
+use crate::types::ticket_id::TicketId;
 
 fn downgrade(peer: &mut Peer) -> Sent {
     peer.queue.submit(peer.now, Request::Downgrade(ID));
@@ -123,6 +124,77 @@ fn a_release_waits_for_no_answer() {
         Some(Outcome::Released {
             id: ID,
             result: Ok(true)
+        })
+    ));
+}
+
+/// A reader that was a writer, whose server may have forgotten the downgrade, and which becomes a ticket.
+fn issuing_after_a_failover() -> Peer {
+    let (mut peer, _) = holding();
+    let sent = downgrade(&mut peer);
+    peer.reply(sent, Reply::Ours(true));
+    is_done(&mut peer);
+    peer.lose_connection(Vec::new());
+    let (id, ticket, time) = (ID, TicketId(7), TTL);
+    peer.queue
+        .submit(peer.now, Request::Issue { id, ticket, time });
+    peer.silent();
+    peer.queue.connected(peer.now);
+    peer
+}
+
+fn ticket_of_a_reader(peer: &mut Peer) -> Sent {
+    let sent = peer.call();
+    assert!(
+        matches!(&sent.call, Call::Issue { bearer, .. } if bearer.terms.kind == Kind::Read),
+        "{sent:?}"
+    );
+    sent
+}
+
+// Section: guarantees.md#tickets
+#[test]
+fn no_ticket_takes_the_place_of_a_reader_before_the_server_knows_the_reader() {
+    let mut peer = issuing_after_a_failover();
+    let sent = is_asked(&mut peer);
+    peer.fail(sent, busy());
+    peer.after(100);
+    let sent = is_asked(&mut peer);
+    peer.reply(sent, Reply::Ours(true));
+    assert!(peer.outcome().is_none(), "there is no ticket yet");
+    let sent = ticket_of_a_reader(&mut peer);
+    // The answer is lost: the server has written the ticket, and knows no holder any more.
+    peer.lose_connection(vec![sent]);
+    peer.queue.connected(peer.now);
+    let sent = is_asked(&mut peer);
+    peer.reply(sent, Reply::Ours(false));
+    assert!(peer.outcome().is_none(), "it may be there");
+    let sent = ticket_of_a_reader(&mut peer);
+    peer.reply(sent, Reply::Ours(true));
+    assert!(matches!(
+        peer.outcome(),
+        Some(Outcome::Released {
+            id: ID,
+            result: Ok(true)
+        })
+    ));
+    peer.after(1_000);
+    peer.silent();
+}
+
+#[test]
+fn a_lock_whose_downgrade_the_server_refuses_then_is_released() {
+    let mut peer = issuing_after_a_failover();
+    let sent = is_asked(&mut peer);
+    peer.fail(sent, forbidden());
+    let release = peer.call();
+    assert!(matches!(release.call, Call::Release { .. }), "{release:?}");
+    peer.reply(release, Reply::Ours(true));
+    assert!(matches!(
+        peer.outcome(),
+        Some(Outcome::Released {
+            id: ID,
+            result: Err(_)
         })
     ));
 }

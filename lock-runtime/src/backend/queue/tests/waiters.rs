@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::{Call, ID, Peer, Reply, TTL, ahead};
+use super::{Call, ID, Peer, Reply, Sent, TTL, ahead, asked};
 use crate::backend::queue::protocol::reply::Standing;
 use crate::backend::{Outcome, Request};
 use crate::types::terms::{LeaseId, Terms, Wait};
@@ -73,4 +73,51 @@ fn a_try_that_found_the_lock_held_is_over() {
     assert!(matches!(peer.outcome(), Some(Outcome::Busy { id: ID, .. })));
     peer.after(5_000);
     peer.silent();
+}
+
+/// One of a queue of limited length, whose first answer is lost.
+fn limited() -> Peer {
+    let mut peer = Peer::connected();
+    let terms = Terms {
+        max_waiters: Some(2),
+        ..Terms::of(ID, "k", TTL)
+    };
+    peer.queue
+        .submit(peer.now, Request::Acquire(Arc::new(terms)));
+    let sent = peer.call();
+    assert_eq!(limit(&sent), Some(2));
+    peer.lose_connection(vec![sent]);
+    peer.queue.connected(peer.now);
+    peer.after(0);
+    peer
+}
+
+/// How many may wait at most when an acquisition is sent.
+fn limit(sent: &Sent) -> Option<u32> {
+    match &sent.call {
+        Call::Acquire { bearer, .. } => bearer.terms.max_waiters,
+        call => panic!("{call:?}"),
+    }
+}
+
+// Section: guarantees.md#a-queue-of-limited-length
+#[test]
+fn one_that_was_in_the_queue_stays_a_waiter_although_its_position_is_unknown() {
+    let mut peer = limited();
+    let ask = peer.call();
+    peer.reply(ask, asked(Standing::Waiting));
+    peer.after(1_000);
+    let ask = peer.call();
+    peer.reply(ask, asked(Standing::Gone));
+    let again = peer.call();
+    assert!(matches!(again.call, Call::Acquire { position: None, .. }));
+    assert_eq!(limit(&again), None);
+}
+
+#[test]
+fn one_that_may_never_have_been_there_is_limited_again() {
+    let mut peer = limited();
+    let ask = peer.call();
+    peer.reply(ask, asked(Standing::Gone));
+    assert_eq!(limit(&peer.call()), Some(2));
 }

@@ -107,7 +107,10 @@ fn note(status: &mut Status, report: &Report) -> bool {
             status.waiting = status.waiting.saturating_add(report.followers);
             holder.answers = Some(true);
             holder.since = SystemTime::now().checked_sub(report.held);
-            holder.fencing_token = Some(FencingToken::new(report.fence));
+            // With Redlock, it has none until a majority has granted the lock.
+            if report.fence > 0 {
+                holder.fencing_token = Some(FencingToken::new(report.fence));
+            }
         }
     }
     is_first
@@ -250,6 +253,23 @@ mod tests {
             (status.waiting, status.holders[0].since),
             (usize::MAX, None)
         );
+    }
+
+    #[test]
+    fn a_report_without_a_fence_leaves_what_is_known() {
+        let (mut status, _) = read(LockKey::of("k"), &held()).expect("a status");
+        let report = Report {
+            token: token(),
+            fence: 0,
+            held: Duration::ZERO,
+            followers: 0,
+            nested: Vec::new(),
+        };
+        for known in [None, Some(FencingToken::new(9))] {
+            status.holders[0].fencing_token = known;
+            note(&mut status, &report);
+            assert_eq!(status.holders[0].fencing_token, known);
+        }
     }
 
     #[test]

@@ -159,6 +159,11 @@ fn together(group: &[&Holder], sight: Sight) -> Holder {
     let remaining = left[sight.majority.min(left.len()) - 1];
     Holder {
         remaining,
+        // Nobody leads without a majority.
+        data: group[0]
+            .data
+            .clone()
+            .filter(|_| group.len() >= sight.majority),
         since: group.iter().filter_map(|it| it.since).max(),
         fencing_token: group.iter().find_map(|it| it.fencing_token),
         // Its answer to one server is enough.
@@ -173,6 +178,8 @@ mod tests {
     use std::time::SystemTime;
 
     use super::*;
+    use crate::types::fence::FencingToken;
+    use crate::types::leader::Leader;
 
     #[test]
     fn nothing_is_granted_until_a_majority_grants() {
@@ -198,5 +205,36 @@ mod tests {
         assert_eq!(until(&[0, 0, 0]), (true, None), "three are all that answer");
         let third = now + Duration::from_secs(4);
         assert_eq!(until(&[0, 0, 9, 4, 5]), (false, Some(third)));
+    }
+
+    // Section: guarantees.md#elections
+    #[test]
+    fn nobody_leads_who_is_named_by_a_minority() {
+        let sight = Sight {
+            servers: 5,
+            majority: 3,
+        };
+        // The first of them does not know its fence.
+        let led = |named: usize, answered: usize| {
+            let all = (0..answered).map(|server| {
+                let mut status = Status::free(LockKey::of("k"));
+                if server < named {
+                    status.holders.push(Holder {
+                        fencing_token: (server > 0).then(|| FencingToken::new(9)),
+                        data: Some("it".into()),
+                        ..Holder::unknown("7".repeat(32), None)
+                    });
+                }
+                status
+            });
+            let status = status(all.collect(), sight).expect("a majority has answered");
+            assert_eq!(status.holders.len(), 1, "it may be held");
+            Leader::among(status).map(|it| it.fencing_token.get())
+        };
+        assert_eq!((led(1, 3), led(2, 4), led(2, 3)), (None, None, None));
+        assert_eq!(
+            (led(3, 3), led(3, 5), led(5, 5)),
+            (Some(9), Some(9), Some(9))
+        );
     }
 }

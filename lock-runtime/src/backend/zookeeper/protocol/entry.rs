@@ -100,6 +100,11 @@ impl Entry {
         self.keeper != Keeper::Session
     }
 
+    /// Whether both have the same position: one has replaced the other.
+    pub(crate) fn has_position_of(self, other: Self) -> bool {
+        self.number == other.number
+    }
+
     /// Whether nobody can be between the two.
     pub(crate) fn is_right_before(self, other: Self) -> bool {
         !self.is_timed() && self.number.wrapping_add(1) == other.number

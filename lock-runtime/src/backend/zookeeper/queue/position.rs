@@ -288,8 +288,10 @@ impl Queue {
         let Some(claim) = self.claims.get(&id) else {
             return;
         };
-        // Of others, it is changed when its holder is asked to yield.
-        let is_permit = matches!(entry.share.kind, Kind::Permits(_));
+        // A node is also written when its holder is asked to yield. Only a permit of the same number
+        // waits for the one ahead to enter: all others would find the same one ahead again.
+        let kind = claim.terms.kind;
+        let is_same_permit = matches!(kind, Kind::Permits(_)) && entry.share.kind == kind;
         let holder = entry::holder(data);
         let is_ahead = matches!(step, Step::Ahead(_));
         if is_ahead {
@@ -299,7 +301,7 @@ impl Queue {
         if entry.is_timed() {
             return self.is_closed(now, id, step, entry, holder, stat);
         }
-        if is_ahead && is_permit && stat.version > 0 {
+        if is_ahead && is_same_permit && stat.version > 0 {
             // It has entered since it was seen in the queue.
             return self.look(id, false);
         }

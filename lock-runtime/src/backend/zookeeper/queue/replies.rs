@@ -124,6 +124,10 @@ impl Queue {
             }
             // The first waiter's wait is reported if it is known.
             (Step::Waiter(_) | Step::Timed(_), Err(_)) => {}
+            (Step::Found(entry), Err(trouble)) => {
+                self.discard_entry(id, entry);
+                self.failed(id, trouble);
+            }
             (_, Err(trouble)) => self.failed(id, trouble),
             // The answer does not fit the request.
             (_, Ok(_)) => self.failed(id, Trouble::Other(0)),

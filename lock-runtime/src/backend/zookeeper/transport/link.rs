@@ -37,6 +37,8 @@ pub(crate) struct Link {
     in_flight: VecDeque<InFlight>,
     /// How long a server may leave a request unanswered.
     call_timeout: Duration,
+    /// The connection of a former session, and when that session is to be closed.
+    former: Option<(Moment, Wire)>,
 }
 
 /// A request whose answer has not come in.
@@ -70,6 +72,7 @@ impl Link {
             number: 0,
             in_flight: VecDeque::new(),
             call_timeout: Duration::MAX,
+            former: None,
         }
     }
 
@@ -102,6 +105,9 @@ impl Link {
         now: Moment,
         session: Option<&Identity>,
     ) -> Option<LinkEvent> {
+        if let Some((_, mut wire)) = self.former.take_if(|(at, _)| *at <= now) {
+            say_good_bye(&mut wire, &self.good_bye());
+        }
         let opened = self.connection.poll_attempt(cx, now, |backoff| {
             let dialer = self.dialer.clone();
             // The session does not wait for longer.
@@ -175,8 +181,17 @@ impl Link {
         } else {
             self.connection.failed(now, &cause);
         }
-        let unanswered = self.in_flight.drain(..).map(|it| it.to).collect();
-        LinkEvent::Broken(cause, unanswered)
+        LinkEvent::Broken(cause, self.unanswered())
+    }
+
+    /// Ends the connection, and closes its session at that time.
+    pub(crate) fn leave(&mut self, now: Moment, at: Moment, cause: Cause) -> LinkEvent {
+        self.former = self.connection.taken(now, &cause).map(|wire| (at, wire));
+        LinkEvent::Broken(cause, self.unanswered())
+    }
+
+    fn unanswered(&mut self) -> Vec<Recipient> {
+        self.in_flight.drain(..).map(|it| it.to).collect()
     }
 
     /// Ends an attempt for a session that has ended; the next session may end as soon.
@@ -193,17 +208,21 @@ impl Link {
 
     /// Says good-bye as far as that needs no waiting.
     pub(crate) fn close(&mut self) {
+        let packet = self.good_bye();
         if let Some(wire) = self.connection.up_mut() {
-            let (_, packet) = Op::Close.encode(self.number, self.dialer.access());
-            wire.send(&packet);
-            // The session ends by itself, if later.
-            let _ = wire.poll(&mut Context::from_waker(std::task::Waker::noop()));
+            say_good_bye(wire, &packet);
         }
+    }
+
+    fn good_bye(&self) -> Vec<u8> {
+        Op::Close.encode(self.number, self.dialer.access()).1
     }
 
     /// When something is due that no event announces.
     pub(crate) fn next_wakeup(&self) -> Option<Moment> {
-        self.connection.next_wakeup(self.answer_by())
+        let former = self.former.as_ref().map(|(at, _)| *at);
+        let connection = self.connection.next_wakeup(self.answer_by());
+        former.into_iter().chain(connection).min()
     }
 
     /// Until when an answer must come in. Another server may be faster; if none is, they get more
@@ -239,6 +258,12 @@ impl Link {
         let reply = answer.reply(asked.expected).map_err(io::Error::other)?;
         Ok(LinkEvent::Reply(asked.to, reply))
     }
+}
+
+/// Closes the session, as far as that needs no waiting; it ends by itself, if later.
+fn say_good_bye(wire: &mut Wire, packet: &[u8]) {
+    wire.send(packet);
+    let _ = wire.poll(&mut Context::from_waker(std::task::Waker::noop()));
 }
 
 impl fmt::Debug for Link {

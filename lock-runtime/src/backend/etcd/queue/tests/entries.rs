@@ -411,3 +411,19 @@ fn a_waiter_that_is_gone_leaves_no_pause_behind() {
     let enter = story.claim_call(Step::Enter);
     assert!(matches!(enter.to, Recipient::Claim(turn, _) if turn.id == LeaseId(2)));
 }
+
+#[test]
+fn a_waiter_that_is_gone_and_may_have_an_entry_leaves_no_pause_behind() {
+    let mut story = Story::with_session(1);
+    let other = |terms: &mut Terms| terms.key = LockKey::of("other");
+    story.acquire(1, other);
+    story.enter(Err(unknown()));
+    let mark = story.mark();
+    story.answer(&mark, Ok(txn(5, true, vec![])));
+    story.acquire(2, other);
+    story.enter(Err(Trouble::said("no room")));
+    story.submit(Request::Abandon(LeaseId(1)));
+    story.pass(Duration::from_millis(100));
+    let enter = story.claim_call(Step::Enter);
+    assert!(matches!(enter.to, Recipient::Claim(turn, _) if turn.id == LeaseId(2)));
+}

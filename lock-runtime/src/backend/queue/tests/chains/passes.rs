@@ -2,8 +2,9 @@
 
 use super::super::{Call, Reply, Sent, asked, busy, cut, token};
 use super::{Crowd, FENCE};
-use crate::backend::Request;
 use crate::backend::queue::protocol::reply::Standing;
+use crate::backend::{Outcome, Request};
+use crate::types::terms::LeaseId;
 
 impl Crowd {
     /// With the lock handed to all of them, by a server that has to know who holds it.
@@ -127,4 +128,22 @@ fn one_that_gives_up_before_the_server_knows_hands_the_lock_over() {
         crowd.peer.reply(pass, Reply::Ours(true));
         assert_eq!(crowd.granted(), [(3, FENCE + 2)]);
     }
+}
+
+// Section: guarantees.md#asking-to-yield
+#[test]
+fn what_the_server_tells_of_the_one_before_does_not_reach_the_next() {
+    let mut crowd = Crowd::passing(2);
+    let before = crowd.peer.queue.held_since(crowd.peer.now).remove(0);
+    crowd.release(1);
+    let pass = crowd.pass(FENCE + 1);
+    crowd.peer.reply(pass, Reply::Ours(true));
+    assert_eq!(crowd.granted(), [(2, FENCE + 1)]);
+    let now = crowd.peer.queue.held_since(crowd.peer.now).remove(0);
+    assert_eq!(before.token, now.token);
+    crowd.peer.queue.wanted_of(&before);
+    assert!(crowd.peer.outcome().is_none(), "it was not asked");
+    crowd.peer.queue.wanted_of(&now);
+    let outcome = crowd.peer.outcome();
+    assert!(matches!(outcome, Some(Outcome::Wanted { id: LeaseId(2) })));
 }

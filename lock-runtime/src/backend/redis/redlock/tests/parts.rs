@@ -7,6 +7,7 @@ use crate::backend::Outcome;
 use crate::backend::queue::Rules;
 use crate::backend::queue::order::Order;
 use crate::backend::queue::protocol::ahead::Ahead;
+use crate::backend::queue::protocol::message::Message;
 use crate::backend::queue::protocol::reply::Standing;
 use crate::backend::queue::protocol::trouble::{ServerSaid, Trouble};
 use crate::backend::redis::protocol::call::{Call, Queue, Sent};
@@ -94,4 +95,23 @@ fn a_yield_that_was_cut_off_is_sent_again() {
     queue.tick(at(4));
     let calls = queue.calls();
     assert!(calls.iter().any(|it| concerns(it, token)), "{calls:?}");
+}
+
+/// The fence that a part tells of; zero for none.
+fn told(queue: &mut Queue, token: Token) -> u64 {
+    let (channel, tokens) = ("channel".into(), vec![token]);
+    queue.heard(at(3), Message::Asked { channel, tokens });
+    match queue.calls().pop().map(|it| it.call) {
+        Some(Call::Report { fence, .. }) => fence,
+        other => panic!("{other:?}"),
+    }
+}
+
+// Section: guarantees.md#elections
+#[test]
+fn a_part_tells_of_no_fence_before_a_majority_has_granted_the_lock() {
+    let (mut queue, token) = granted();
+    assert_eq!(told(&mut queue, token), 0);
+    queue.obey(at(3), Order::Number { id: ID, fence: 9 });
+    assert_eq!(told(&mut queue, token), 9);
 }

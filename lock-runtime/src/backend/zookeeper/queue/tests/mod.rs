@@ -242,6 +242,32 @@ fn it_looks_again_when_the_node_changes() {
 }
 
 #[test]
+fn only_a_permit_of_the_same_number_looks_again_when_the_one_ahead_has_entered() {
+    for (kind, looks) in [
+        (Kind::Permits(1), true),
+        (Kind::Permits(2), false),
+        (Kind::Exclusive, false),
+        (Kind::Read, false),
+    ] {
+        let mut scene = Scene::new();
+        scene.acquire(kind);
+        let ahead = [0, 1].map(|at| others("p1", at));
+        let read = scene.waits_behind(&ahead, 2).remove(0);
+        let data = entry::data("somebody", TIMEOUT);
+        let version = 1;
+        let stat = Stat {
+            version,
+            ..Stat::default()
+        };
+        scene.reply(read, Ok(Reply::Data { data, stat }));
+        let is_look = |it: &Call| matches!(it.op, Op::Children { .. });
+        assert_eq!(scene.calls().iter().any(is_look), looks, "{kind:?}");
+        let waits = matches!(scene.outcomes()[..], [Outcome::Waiting { .. }]);
+        assert_eq!(waits, !looks, "{kind:?}");
+    }
+}
+
+#[test]
 fn a_node_whose_creation_was_not_confirmed_is_found_again() {
     let mut scene = Scene::new();
     scene.acquire(Kind::Exclusive);
