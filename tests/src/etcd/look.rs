@@ -54,7 +54,7 @@ impl EtcdServer {
 
     /// Whether it ends leases, as a former leader, that the next one has renewed: before 3.4.31, and in 3.5 before
     /// 3.5.13.
-    pub(crate) async fn ends_leases_of_others(&self) -> bool {
+    pub async fn ends_leases_of_others(&self) -> bool {
         let answer = self.ask("maintenance/status", "{}").await;
         let answer = answer.expect("an answer");
         let version = values(&answer, "version").next().expect("a version");

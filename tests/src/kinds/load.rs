@@ -1,6 +1,9 @@
 //! Exclusion: many tasks of several managers, and a referee among them.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use lock_runtime::LockManager;
 use tokio::task::{JoinSet, yield_now};
@@ -73,6 +76,13 @@ async fn section(locks: &LockManager, referee: &Referee, key: &str, kind: Kind) 
         // That of its own: not every store counts all locks together.
         let fence = guard.fencing_token_of(name).expect("it holds it");
         referee.enter(name.as_str(), kind, fence);
+    }
+    if let Kind::Permits(most) = kind {
+        // The first ones stay until all permits are taken, however long others take to come in.
+        let start = Instant::now();
+        while referee.most() < most && start.elapsed() < TIME_LIMIT {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
     }
     // Long enough for others to come in, if they may.
     for _ in 0..3 {

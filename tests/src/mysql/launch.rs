@@ -47,9 +47,8 @@ const OF_MARIADB: [&str; 2] = [
 ];
 
 /// What only MySQL knows. It keeps a binary log by default.
-const OF_MYSQL: [&str; 5] = [
+const OF_MYSQL: [&str; 4] = [
     "--innodb-redo-log-capacity=16M",
-    "--sync-binlog=0",
     "--mysqlx=OFF",
     "--secure-file-priv=NULL",
     "--performance-schema=OFF",

@@ -8,13 +8,15 @@ use std::{
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::TcpStream,
-    time::sleep,
+    time::{sleep, timeout},
 };
 
 use super::{ZooKeeperServer, launch};
 use crate::{Proxy, TIME_LIMIT, fixtures::LOOK_EVERY, net::free_port, within};
 
 const SERVERS: usize = 3;
+/// How many ensembles are started until one elects a leader.
+const ATTEMPTS: usize = 3;
 
 /// A follower that is refused by a leader which has just been elected holds another election.
 const STARTING: Duration = Duration::from_secs(2);
@@ -90,6 +92,26 @@ impl ZooKeeperEnsemble {
         if !launch::is_installed(test) {
             return None;
         }
+        // A port that was free may be taken by another program before the server opens it.
+        for _ in 0..ATTEMPTS {
+            let this = Self::spawn(settings, between).await;
+            if this.is_ready_within(2 * TIME_LIMIT).await {
+                return Some(this);
+            }
+        }
+        panic!("no ensemble has elected a leader");
+    }
+
+    async fn is_ready_within(&self, limit: Duration) -> bool {
+        let ready = async {
+            for server in &self.servers {
+                launch::ready(server.addr()).await;
+            }
+        };
+        timeout(limit, ready).await.is_ok()
+    }
+
+    async fn spawn(settings: &str, between: Between) -> Self {
         let ports = |_| [free_port(), free_port(), free_port()];
         let ports: Vec<[u16; 3]> = (0..SERVERS).map(ports).collect();
         let (mut servers, mut ways) = (Vec::new(), Vec::new());
@@ -132,10 +154,7 @@ impl ZooKeeperEnsemble {
             });
             ways.push(to_others);
         }
-        for server in &servers {
-            launch::ready(server.addr()).await;
-        }
-        Some(Self { servers, ways })
+        Self { servers, ways }
     }
 
     /// The URL of locks on all of them.

@@ -32,12 +32,17 @@ impl Drop for Inside<'_> {
 impl Load {
     /// Two managers, each with two tasks for each lock.
     pub(crate) async fn start(url: &str) -> Self {
+        Self::start_for(url, TTL).await
+    }
+
+    /// The same with leases of this time.
+    pub(crate) async fn start_for(url: &str, ttl: Duration) -> Self {
         let referee = Arc::<Referee>::default();
         let mut tasks = JoinSet::new();
         for _ in 0..2 {
             let locks = patient(url).await;
             for key in KEYS.into_iter().chain(KEYS) {
-                tasks.spawn(work(locks.clone(), key, Arc::clone(&referee)));
+                tasks.spawn(work(locks.clone(), key, ttl, Arc::clone(&referee)));
             }
         }
         Self { referee, tasks }
@@ -67,10 +72,10 @@ impl Load {
     }
 }
 
-async fn work(locks: LockManager, key: &'static str, referee: Arc<Referee>) {
+async fn work(locks: LockManager, key: &'static str, ttl: Duration, referee: Arc<Referee>) {
     loop {
         let referee = &*referee;
-        let request = locks.lock(key).ttl(TTL).wait(Duration::from_secs(5));
+        let request = locks.lock(key).ttl(ttl).wait(Duration::from_secs(5));
         let section = request.run(async move |guard| {
             referee.enter(key, Kind::Exclusive, guard.fencing_token());
             let _inside = Inside(referee, key);

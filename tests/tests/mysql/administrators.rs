@@ -5,13 +5,13 @@
 
 use std::time::Duration;
 
-use lock_runtime::LockError;
+use lock_runtime::{LockConfig, LockError, LockManager};
 use tests::{
     LONG, MysqlServer, Proxy, TIME_LIMIT, connect, eventually, mysql_script, poll_once, release,
     take, take_turn, within,
 };
 
-use crate::server;
+use crate::{row_of, server, waits_for_a_row};
 
 /// Those of managers.
 const CONNECTIONS: &str =
@@ -91,6 +91,60 @@ async fn a_server_that_begins_to_only_read_grants_nothing_more() {
     server.cmd("SET GLOBAL read_only = OFF").await;
     take_turn(&locks, "other").await;
     release(guard).await;
+}
+
+/// The next primary may lack the grant of this call.
+#[tokio::test]
+async fn a_call_that_waits_while_its_server_begins_to_only_read_is_granted_nothing() {
+    let Some(server) = server().await else { return };
+    let locks = connect(&*server.url()).await;
+    take_turn(&locks, "key").await;
+    let mut row = row_of(&server, "key").await;
+    let acquire = locks.lock("key").ttl(LONG).wait(Duration::from_secs(2));
+    let acquire = tokio::spawn(acquire.acquire());
+    waits_for_a_row(&server, 1).await;
+    let mut administrator = server.peer().await;
+    // It waits for the statement that waits for the row.
+    let read_only = tokio::spawn(async move {
+        administrator.rows("SET GLOBAL read_only = ON").await;
+    });
+    let waits =
+        "SELECT ID FROM information_schema.PROCESSLIST WHERE INFO LIKE 'SET GLOBAL read_only%'";
+    eventually(TIME_LIMIT, async || !server.cmd(waits).await.is_empty()).await;
+    row.rows("COMMIT").await;
+    match within(TIME_LIMIT, acquire).await.unwrap() {
+        Err(error @ LockError::Unavailable { .. }) => {
+            assert!(error.to_string().contains("only reads"), "{error}");
+        }
+        other => panic!("{other:?}"),
+    }
+    within(TIME_LIMIT, read_only).await.unwrap();
+    server.cmd("SET GLOBAL read_only = OFF").await;
+    take_turn(&locks, "key").await;
+}
+
+/// MariaDB ends the wait of an installer without an error.
+#[tokio::test]
+async fn nobody_installs_procedures_beside_somebody_else() {
+    let Some(server) = server().await else { return };
+    let mut installer = server.peer().await;
+    let turn = "SELECT GET_LOCK(LEFT(CONCAT('lock_runtime:', SHA2(DATABASE(), 256)), 64), 0)";
+    assert_eq!(installer.value(turn).await, "1");
+    let config = LockConfig::new(server.url()).unwrap();
+    let config = config.connect_timeout(TIME_LIMIT);
+    let connecting = tokio::spawn(LockManager::connect(config));
+    let waits =
+        "SELECT ID FROM information_schema.PROCESSLIST WHERE INFO LIKE 'SELECT GET_LOCK(LEFT%'";
+    eventually(TIME_LIMIT, async || !server.cmd(waits).await.is_empty()).await;
+    let first = server.cmd(waits).await.remove(0);
+    server.cmd(&format!("KILL QUERY {first}")).await;
+    let another = async || server.cmd(waits).await.iter().any(|it| *it != first);
+    eventually(TIME_LIMIT, another).await;
+    let tables = "SHOW TABLES LIKE 'lock_runtime_lock'";
+    assert!(server.cmd(tables).await.is_empty());
+    drop(installer);
+    let locks = within(TIME_LIMIT, connecting).await.unwrap().unwrap();
+    take_turn(&locks, "key").await;
 }
 
 async fn install(server: &MysqlServer) {

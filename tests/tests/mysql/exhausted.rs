@@ -161,3 +161,31 @@ async fn a_server_that_is_too_slow_for_batches_grants_locks_one_by_one() {
         release(within(TIME_LIMIT, waiter).await.unwrap()).await;
     }
 }
+
+/// All calls of a turn together are longer than the server takes.
+#[tokio::test]
+async fn a_server_that_takes_no_long_query_grants_many_locks_at_once() {
+    let builder = MysqlServer::builder().option("--max-allowed-packet=300K");
+    let Some(server) = builder.start("tests/mysql").await else {
+        return;
+    };
+    let proxy = Proxy::start(server.addr());
+    let config = LockConfig::new(server.url_at(proxy.addr())).unwrap();
+    let locks = connect(config.unavailable_wait_forever()).await;
+    // Calls of readers do not go in batches.
+    let acquire = |number| {
+        let lock = locks.lock(format!("{number:0>900}")).read();
+        lock.ttl(LONG).wait_forever().acquire()
+    };
+    let mut all: Vec<_> = (0..300).map(acquire).collect();
+    proxy.requests().hold();
+    assert!(poll_once(&mut all[0]).await.is_pending());
+    within(TIME_LIMIT, proxy.requests().held()).await;
+    for waiter in &mut all[1..] {
+        assert!(poll_once(waiter).await.is_pending());
+    }
+    proxy.requests().pass();
+    for waiter in all {
+        release(within(TIME_LIMIT, waiter).await.unwrap()).await;
+    }
+}

@@ -11,7 +11,7 @@ use tests::{
 };
 use tokio::time::timeout;
 
-use crate::server;
+use crate::{server, waits_for_a_row};
 
 const LEVELS: [&str; 3] = ["READ COMMITTED", "REPEATABLE READ", "SERIALIZABLE"];
 
@@ -80,6 +80,63 @@ async fn a_former_holder_is_refused_whatever_its_snapshot_shows() {
             Err("LR001".to_owned())
         );
     }
+}
+
+/// The guard of a lock is deleted when nobody has used the lock for an hour.
+#[tokio::test]
+async fn a_guard_that_is_deleted_meanwhile_lets_no_transaction_commit() {
+    let Some(server) = server().await else { return };
+    let locks = connect(&*server.url()).await;
+    let guard = take(&locks, "key", LONG).await;
+    let fence = guard.fencing_token().get();
+    release(guard).await;
+    let mut deletes = server.peer().await;
+    let delete = "START TRANSACTION; DELETE FROM lock_runtime_guard WHERE name = 'lock:{key}'";
+    deletes.rows(delete).await;
+    let mut peer = server.peer().await;
+    let asserted = tokio::spawn(async move { assert_fence(&mut peer, fence).await });
+    waits_for_a_row(&server, 1).await;
+    deletes.rows("COMMIT").await;
+    let asserted = within(TIME_LIMIT, asserted).await.unwrap();
+    assert_eq!(asserted, Err("LR001".to_owned()));
+}
+
+#[tokio::test]
+async fn a_refusal_names_the_lock_whatever_its_key_is() {
+    let Some(server) = server().await else { return };
+    let locks = connect(&*server.url()).await;
+    let guard = take(&locks, "key", LONG).await;
+    let fence = guard.fencing_token().get();
+    let mut peer = server.peer().await;
+    for (key, names, token) in [
+        ("'other'", "other", "1"),
+        // The limit is within a character.
+        ("CONCAT('k', REPEAT('é', 60))", "kééé", "1"),
+        ("x'6bff'", "6BFF", "1"),
+        ("'key'", "key", "NULL"),
+    ] {
+        let sql = format!("CALL lock_runtime_assert_fence({key}, {token}, 'lock')");
+        let error = peer.try_rows(&sql).await.unwrap_err();
+        assert_eq!(error.state, "LR001", "{error}");
+        assert!(error.message.contains(names), "{error}");
+    }
+    assert_eq!(assert_fence(&mut peer, fence).await, Ok(()));
+    release(guard).await;
+}
+
+#[tokio::test]
+async fn a_replica_refuses_the_call() {
+    let Some(server) = server().await else { return };
+    let locks = connect(&*server.url()).await;
+    let guard = take(&locks, "key", LONG).await;
+    let mut peer = server.peer().await;
+    peer.rows("SET GLOBAL read_only = ON").await;
+    let fence = guard.fencing_token().get();
+    let asserted = assert_fence(&mut peer, fence).await;
+    assert_eq!(asserted, Err("25006".to_owned()));
+    peer.rows("SET GLOBAL read_only = OFF").await;
+    assert_eq!(assert_fence(&mut peer, fence).await, Ok(()));
+    release(guard).await;
 }
 
 #[tokio::test]

@@ -16,6 +16,7 @@ mod fencing;
 mod refused;
 mod restarts;
 mod rows;
+mod upkeep;
 
 /// The server of a test; `None`, with a notice, where it cannot be had.
 async fn server() -> Option<MysqlServer> {

@@ -104,18 +104,43 @@ async fn a_server_that_does_not_encrypt_gets_no_password() {
 
 #[tokio::test]
 async fn a_server_that_forgets_commits_needs_a_quarantine() {
-    let builder = MysqlServer::builder().option("--innodb-flush-log-at-trx-commit=2");
-    let Some(server) = builder.start(TEST).await else {
-        return;
-    };
-    let text = invalid(&server.url()).await;
-    assert!(text.starts_with("invalid quarantine: "), "{text}");
-    assert!(
-        text.contains("innodb_flush_log_at_trx_commit = 1"),
-        "{text}"
-    );
-    let locks = connect(&*format!("{}?quarantine=60s", server.url())).await;
-    take_turn(&locks, "key").await;
+    let settings: [&[&str]; 2] = [
+        &["--innodb-flush-log-at-trx-commit=2"],
+        &["--log-bin", "--sync-binlog=0"],
+    ];
+    for settings in settings {
+        let builder = MysqlServer::builder();
+        let builder = settings
+            .iter()
+            .fold(builder, |it, option| it.option(option));
+        let Some(server) = builder.start(TEST).await else {
+            return;
+        };
+        let text = invalid(&server.url()).await;
+        assert!(text.starts_with("invalid quarantine: "), "{text}");
+        for setting in ["innodb_flush_log_at_trx_commit = 1", "sync_binlog = 1"] {
+            assert!(text.contains(setting), "{text}");
+        }
+        let locks = connect(&*format!("{}?quarantine=60s", server.url())).await;
+        take_turn(&locks, "key").await;
+    }
+}
+
+#[tokio::test]
+async fn a_server_with_a_binary_log_keeps_locks_unless_it_writes_statements() {
+    for (format, is_served) in [("MIXED", true), ("ROW", true), ("STATEMENT", false)] {
+        let format = format!("--binlog-format={format}");
+        let builder = MysqlServer::builder().option("--log-bin").option(&format);
+        let Some(server) = builder.option("--sync-binlog=1").start(TEST).await else {
+            return;
+        };
+        if is_served {
+            take_turn(&connect(&*server.url()).await, "key").await;
+        } else {
+            let text = invalid(&server.url()).await;
+            assert!(text.contains("`binlog_format`"), "{text}");
+        }
+    }
 }
 
 #[tokio::test]

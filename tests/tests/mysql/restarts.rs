@@ -75,3 +75,20 @@ async fn a_server_that_crashes_right_after_the_installation_grants_nothing_in_th
     assert!(!guard.is_held());
     release(next).await;
 }
+
+/// Another server has had the locks meanwhile, and what it has written was replicated.
+#[tokio::test]
+async fn nothing_is_granted_in_the_quarantine_after_a_server_takes_over_again() {
+    let Some(server) = server().await else { return };
+    let config = LockConfig::new(server.url()).unwrap().quarantine(LONGEST);
+    let config = config.ttl(LONGEST).unavailable_wait_forever();
+    let locks = connect(config).await;
+    release(take(&locks, "key", LONGEST).await).await;
+    let begun = Instant::now();
+    let replicated = "UPDATE lock_runtime_primary SET server = 'db2:3306:2'";
+    server.cmd(replicated).await;
+    let next = locks.lock("key").wait_forever().acquire();
+    let next = within(TIME_LIMIT, next).await.unwrap();
+    assert!(begun.elapsed() >= LONGEST, "{:?}", begun.elapsed());
+    release(next).await;
+}

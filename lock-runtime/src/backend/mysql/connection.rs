@@ -20,7 +20,7 @@ use crate::backend::sql::pool::Member;
 use crate::backend::sql::replies::{Replies, standings};
 use crate::backend::sql::steps::Queue;
 use crate::backend::sql::trouble::Trouble as ConnectTrouble;
-use crate::backend::sql::upkeep::{self, Upkeep};
+use crate::backend::sql::upkeep::Upkeep;
 use crate::backend::token::Token;
 use crate::base::clock::Moment;
 use crate::types::error::Cause;
@@ -34,6 +34,12 @@ const CHECK_EVERY: Duration = Duration::from_secs(1);
 const APART: Duration = Duration::from_secs(2);
 /// How long the server may take for a call that is about no claim.
 const TIMEOUT: Duration = Duration::from_secs(1);
+/// How many locks one call looks at, as many as one call renews.
+const CHECKED: usize = 100;
+/// How many names one call of the upkeep looks at. The renewals of the connection wait for this call.
+const SWEPT: i64 = 200;
+/// The pause between two calls of the upkeep.
+const SWEEP_PAUSE: Duration = Duration::from_secs(1);
 
 #[derive(Debug)]
 pub(super) struct Connection {
@@ -146,7 +152,8 @@ impl Connection {
             }
             Task::Sweep => {
                 if let (Some(upkeep), Ok(rows)) = (&mut self.upkeep, answer) {
-                    upkeep.go_on(rows.first().and_then(|row| row.text(0)));
+                    let next = rows.first().and_then(|row| row.text(0));
+                    upkeep.go_on_soon(now.after(SWEEP_PAUSE), next);
                 }
             }
             Task::Check(tokens) => {
@@ -183,8 +190,10 @@ impl Connection {
         if held.is_empty() {
             return false;
         }
-        let tokens = held.iter().map(|it| it.token).collect();
-        self.send(self.procedures.standing(&held), Task::Check(tokens));
+        for page in held.chunks(CHECKED) {
+            let tokens = page.iter().map(|it| it.token).collect();
+            self.send(self.procedures.standing(page), Task::Check(tokens));
+        }
         true
     }
 
@@ -243,7 +252,7 @@ impl Member for Connection {
         };
         let mut any = self.check(now);
         if let Some(after) = self.upkeep.as_mut().and_then(|it| it.begin(now)) {
-            let sweep = Procedures::sweep(after, upkeep::MOST);
+            let sweep = Procedures::sweep(after, SWEPT);
             self.send(sweep, Task::Sweep);
             any = true;
         }

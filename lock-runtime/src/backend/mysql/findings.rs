@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use super::transport::server::keeps_commits;
 use crate::backend::latency::latency;
 use crate::types::finding::{Finding, Severity};
 
@@ -75,16 +76,20 @@ fn persistence(facts: &Facts) -> Finding {
         facts.text("innodb_flush_log_at_trx_commit"),
         facts.text("innodb_doublewrite"),
     );
-    let found = format!("innodb_flush_log_at_trx_commit {flush}, innodb_doublewrite {pages}");
+    let (binary_log, sync) = (facts.text("log_bin"), facts.text("sync_binlog"));
+    let found = format!(
+        "innodb_flush_log_at_trx_commit {flush}, innodb_doublewrite {pages}, log_bin {binary_log}, sync_binlog {sync}"
+    );
     let finding = Finding::fine("persistence", found);
-    if matches!(flush, "1" | "3") {
+    if keeps_commits(flush, binary_log, sync) {
         return finding;
     }
     let severity = if facts.is_quarantined { Notice } else { Error };
     finding.but(
         severity,
         "a crash of the server forgets the last grants: the quarantine alone keeps locks from a second holder",
-        "innodb_flush_log_at_trx_commit = 1 where a restart must not stop all grants for that time",
+        "innodb_flush_log_at_trx_commit = 1, and sync_binlog = 1 beside a binary log, where a restart must not stop all grants \
+         for that time",
     )
 }
 
@@ -142,6 +147,8 @@ mod tests {
             ("version", "10.11.19-MariaDB"),
             ("innodb_flush_log_at_trx_commit", "1"),
             ("innodb_doublewrite", "ON"),
+            ("log_bin", "ON"),
+            ("sync_binlog", "1"),
             ("max_connections", "151"),
             ("Threads_connected", "12"),
             ("oldest", "0"),
@@ -170,6 +177,7 @@ mod tests {
     fn each_fact_that_locks_suffer_from_is_found() {
         for (name, value, check, severity) in [
             ("innodb_flush_log_at_trx_commit", "2", "persistence", Error),
+            ("sync_binlog", "0", "persistence", Error),
             ("Threads_connected", "140", "connections", Warning),
             ("Threads_connected", "151", "connections", Error),
             ("oldest", "301", "transactions", Notice),

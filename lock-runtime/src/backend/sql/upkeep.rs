@@ -6,6 +6,7 @@ use crate::base::clock::Moment;
 
 const EVERY: Duration = Duration::from_secs(60);
 /// How many names are looked at in one call.
+#[cfg(feature = "postgres")]
 pub(crate) const MOST: i64 = 10_000;
 
 /// When the next rows are due, and where they begin.
@@ -37,5 +38,33 @@ impl Upkeep {
     /// Continues behind this name; `None` if the last name was reached.
     pub(crate) fn go_on(&mut self, next: Option<&str>) {
         self.after = next.unwrap_or_default().into();
+    }
+
+    /// Continues behind this name, at this moment if it is not the last one.
+    #[cfg(feature = "mysql")]
+    pub(crate) fn go_on_soon(&mut self, soon: Moment, next: Option<&str>) {
+        if next.is_some() {
+            self.due = soon;
+        }
+        self.go_on(next);
+    }
+}
+
+#[cfg(all(test, feature = "mysql"))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pages_follow_each_other_soon_up_to_the_last_name() {
+        let start = Moment::from_nanos(1);
+        let mut upkeep = Upkeep::new(start);
+        let due = upkeep.due;
+        assert_eq!(upkeep.begin(due), Some(""));
+        let soon = due.after(Duration::from_secs(1));
+        upkeep.go_on_soon(soon, Some("b"));
+        assert_eq!(upkeep.begin(soon), Some("b"));
+        upkeep.go_on_soon(soon.after(Duration::from_secs(1)), None);
+        assert_eq!(upkeep.due, soon.after(EVERY));
+        assert_eq!(upkeep.begin(soon.after(EVERY)), Some(""));
     }
 }

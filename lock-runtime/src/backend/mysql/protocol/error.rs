@@ -51,10 +51,10 @@ impl ServerError {
             DEADLOCK => Meaning::NotRun,
             // A procedure or a table that is missing may be on its way: an upgrade makes procedures anew.
             1146 | 1305 => Meaning::NotNow,
-            // No access, no such database, a syntax error, data that does not fit, a wrong number of arguments.
-            1044 | 1045 | 1049 | 1064 | 1142 | 1143 | 1227 | 1264 | 1318 | 1370 | 1406 | 1698 => {
-                Meaning::Never
-            }
+            // No access, no such database, a syntax error, a packet larger than the server takes, data that does not fit, a wrong
+            // number of arguments.
+            1044 | 1045 | 1049 | 1064 | 1142 | 1143 | 1153 | 1227 | 1264 | 1318 | 1370 | 1406
+            | 1698 => Meaning::Never,
             _ => match self.state.get(..2) {
                 Some("22" | "28") => Meaning::Never,
                 _ => Meaning::NotNow,
@@ -62,7 +62,8 @@ impl ServerError {
         }
     }
 
-    /// Whether the server has changed since the connection opened: it only reads, as a replica does.
+    /// Whether the server has changed since the connection opened: it only reads, as a replica does. It may have committed
+    /// the call.
     pub(crate) fn is_of_another_server(&self) -> bool {
         matches!(self.code, 1290 | 1792 | 1836)
     }
@@ -99,9 +100,10 @@ impl std::error::Error for ServerError {}
 /// Why a call has no reply.
 impl From<ServerError> for Trouble {
     fn from(error: ServerError) -> Self {
-        let meaning = error.meaning();
+        let (meaning, is_doubtful) = (error.meaning(), error.is_of_another_server());
         let cause: Cause = Arc::new(error);
         match meaning {
+            _ if is_doubtful => Self::Unknown(cause),
             Meaning::NotRun => Self::NotRun,
             Meaning::NotNow => Self::NotNow(cause),
             Meaning::Never => Self::Never(cause),
@@ -140,7 +142,10 @@ mod tests {
                 &[1040, 1053, 1146, 1205, 1290, 1305, 1317, 1836],
                 Meaning::NotNow,
             ),
-            (&[1044, 1045, 1049, 1064, 1142, 1370, 1406], Meaning::Never),
+            (
+                &[1044, 1045, 1049, 1064, 1142, 1153, 1370, 1406],
+                Meaning::Never,
+            ),
         ] {
             for code in codes {
                 let error = ServerError {
@@ -150,6 +155,19 @@ mod tests {
                 };
                 assert_eq!(error.meaning(), meaning, "{error}");
             }
+        }
+    }
+
+    #[test]
+    fn a_server_that_has_become_a_replica_may_have_carried_out_a_call() {
+        for (code, is_doubtful) in [(1205, false), (1290, true), (1836, true)] {
+            let error = ServerError {
+                code,
+                state: "HY000".into(),
+                message: "no".into(),
+            };
+            let trouble = Trouble::from(error);
+            assert_eq!(matches!(trouble, Trouble::Unknown(_)), is_doubtful);
         }
     }
 

@@ -104,8 +104,7 @@ BEGIN
   SELECT waiters INTO v_waiters FROM lock_runtime_lock WHERE name = p_name;
   IF v_waiters >= p_most THEN
     CALL lock_runtime_serve(p_name, p_session);
-    DELETE FROM lock_runtime_waiter WHERE name = p_name AND session <> p_session
-      AND IS_USED_LOCK(CONCAT('lock_runtime:', HEX(session))) IS NULL;
+    DELETE FROM lock_runtime_waiter WHERE name = p_name AND {gone};
     UPDATE lock_runtime_lock SET waiters = waiters - ROW_COUNT() WHERE name = p_name;
     SELECT waiters INTO v_waiters FROM lock_runtime_lock WHERE name = p_name;
   END IF;
@@ -119,9 +118,7 @@ CREATE PROCEDURE lock_runtime_acquire{noted}(
 SQL SECURITY DEFINER
 BEGIN
   DECLARE v_left BIGINT DEFAULT 0;
-  DECLARE EXIT HANDLER FOR SQLEXCEPTION BEGIN ROLLBACK; RESIGNAL; END;
-  SET TRANSACTION ISOLATION LEVEL READ COMMITTED;
-  START TRANSACTION;
+  {begin}
   IF p_longest > 0 THEN CALL lock_runtime_quarantine_left(p_longest, v_left); END IF;
   IF v_left > 0 THEN
     SELECT 'quarantined', NULL, NULL, v_left, NULL, NULL, NULL, NULL, NULL;
@@ -130,5 +127,6 @@ BEGIN
     {note holders}
   END IF;
   COMMIT;
+  {only a primary}
 END
 //

@@ -21,9 +21,7 @@ BEGIN
   DECLARE v_found, v_waits, v_locks, v_granted BOOL DEFAULT FALSE;
   DECLARE v_fences TEXT CHARACTER SET latin1 DEFAULT '';
   DECLARE CONTINUE HANDLER FOR NOT FOUND SET v_found = FALSE;
-  DECLARE EXIT HANDLER FOR SQLEXCEPTION BEGIN ROLLBACK; RESIGNAL; END;
-  SET TRANSACTION ISOLATION LEVEL READ COMMITTED;
-  START TRANSACTION;
+  {begin}
   IF p_longest > 0 THEN CALL lock_runtime_quarantine_left(p_longest, v_left); END IF;
   IF v_left > 0 THEN
     SELECT v_left, NULL, NULL, NULL, NULL, NULL, NULL;
@@ -89,5 +87,6 @@ BEGIN
     {note holders}
   END IF;
   COMMIT;
+  {only a primary}
 END
 //

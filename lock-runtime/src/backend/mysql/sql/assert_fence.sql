@@ -14,19 +14,26 @@ BEGIN
   DECLARE v_name VARBINARY(1152) DEFAULT CONCAT(p_prefix, ':{', p_key, '}');
   DECLARE v_low BIGINT;
   DECLARE v_alone BOOL;
+  DECLARE v_key VARCHAR(50) CHARACTER SET utf8mb4;
   DECLARE v_message VARCHAR(128) CHARACTER SET utf8mb4;
   DECLARE CONTINUE HANDLER FOR NOT FOUND BEGIN END;
-  IF @@global.read_only THEN
-    SIGNAL SQLSTATE '25006' SET MESSAGE_TEXT = 'the server is a replica, which does not know who holds a lock';
-  END IF;
+  {only a primary}
   -- Without a row there is nothing to lock but a gap, which would keep others from making theirs.
   SELECT low INTO v_low FROM lock_runtime_guard WHERE name = v_name;
   IF v_low IS NOT NULL THEN
-    -- As the row is now, whatever the snapshot of the transaction shows.
+    -- As the row is now, whatever the snapshot of the transaction shows. Somebody may have deleted it.
+    SET v_low = NULL;
     SELECT low, alone INTO v_low, v_alone FROM lock_runtime_guard WHERE name = v_name LOCK IN SHARE MODE;
   END IF;
-  IF v_low IS NULL OR v_low > p_fence OR v_alone AND v_low < p_fence THEN
-    SET v_message = CONCAT('the lock "', LEFT(p_key, 50), '" is not held with the fencing token ', p_fence);
+  -- Null without a row, and for a token that is null.
+  IF COALESCE(v_low > p_fence OR v_alone AND v_low < p_fence, TRUE) THEN
+    BEGIN
+      -- For a key that is not UTF-8, MariaDB fails, and MySQL returns null.
+      DECLARE CONTINUE HANDLER FOR SQLEXCEPTION SET v_key = NULL;
+      SET v_key = LEFT(CONVERT(p_key USING utf8mb4), 50);
+    END;
+    SET v_message = CONCAT('the lock "', COALESCE(v_key, LEFT(HEX(p_key), 50), ''), '" is not held with the fencing token ',
+      COALESCE(p_fence, 'NULL'));
     SIGNAL SQLSTATE 'LR001' SET MESSAGE_TEXT = v_message;
   END IF;
 END

@@ -14,9 +14,7 @@ BEGIN
   DECLARE v_token BINARY(16);
   DECLARE v_low, v_expires, v_left, t BIGINT;
   DECLARE CONTINUE HANDLER FOR NOT FOUND SET v_found = FALSE;
-  DECLARE EXIT HANDLER FOR SQLEXCEPTION BEGIN ROLLBACK; RESIGNAL; END;
-  SET TRANSACTION ISOLATION LEVEL READ COMMITTED;
-  START TRANSACTION;
+  {begin}
   CALL lock_runtime_take(p_name, FALSE, v_found);
   SET t = {clock};
   SELECT kind, token, low, expires INTO v_kind, v_token, v_low, v_expires FROM lock_runtime_lock WHERE name = p_name;
@@ -40,6 +38,7 @@ BEGIN
   END IF;
   {note holders}
   COMMIT;
+  {only a primary}
   SELECT v_ours;
 END
 //

@@ -10,6 +10,9 @@ INSERT INTO lock_runtime_run (server, noticed)
   SELECT CONCAT(@@hostname, ':', @@port, ':', @@server_id), -1000000000000000 FROM DUAL
   WHERE @lock_runtime_is_new
 //
+INSERT IGNORE INTO lock_runtime_primary (one, server, noticed)
+  VALUES (TRUE, CONCAT(@@hostname, ':', @@port, ':', @@server_id), -1000000000000000)
+//
 INSERT INTO lock_runtime_meta (one, version) VALUES (TRUE, {version})
   ON DUPLICATE KEY UPDATE version = GREATEST(version, {version})
 //

@@ -9,9 +9,7 @@ BEGIN
   DECLARE v_low, v_expires, v_left, t BIGINT;
   DECLARE v_held INT DEFAULT 0;
   DECLARE v_remembered BOOL DEFAULT FALSE;
-  DECLARE EXIT HANDLER FOR SQLEXCEPTION BEGIN ROLLBACK; RESIGNAL; END;
-  SET TRANSACTION ISOLATION LEVEL READ COMMITTED;
-  START TRANSACTION;
+  {begin}
   CALL lock_runtime_take(p_name, FALSE, v_found);
   IF v_found THEN
     SET t = {clock};
@@ -64,8 +62,8 @@ BEGIN
   SELECT v_count;
 END
 //
--- standing(calls) → for each call of the form of renew 0 if its token does not hold its lock any more, if nothing but time has
--- passed; 2 if it does and was asked to yield; else 1.
+-- standing(calls) → for each call 0 if its token does not hold its lock any more, if nothing but time has passed; 2 if it does
+-- and was asked to yield; else 1. Up to 100 calls at once, of the form of renew.
 CREATE PROCEDURE lock_runtime_standing(IN p_calls MEDIUMBLOB)
 SQL SECURITY DEFINER
 BEGIN

@@ -20,9 +20,7 @@ BEGIN
   DECLARE v_ours BOOL;
   DECLARE t BIGINT;
   DECLARE v_released, v_free, v_call TEXT CHARACTER SET latin1;
-  DECLARE EXIT HANDLER FOR SQLEXCEPTION BEGIN ROLLBACK; RESIGNAL; END;
-  SET TRANSACTION ISOLATION LEVEL READ COMMITTED;
-  START TRANSACTION;
+  {begin}
   IF p_longest > 0 THEN CALL lock_runtime_quarantine_left(p_longest, v_left); END IF;
   -- A list that is cut short would end with another number.
   IF @@SESSION.group_concat_max_len < 1024 THEN SET SESSION group_concat_max_len = 1024; END IF;
@@ -52,17 +50,23 @@ BEGIN
   IF v_free <> '' THEN
     INSERT INTO lock_runtime_lock (name, token, who, expires)
       SELECT UNHEX(c.name), UNHEX(c.token), UNHEX(c.who), t + c.ttl * 1000 FROM {calls} c WHERE FIND_IN_SET(c.number, v_free)
-      ON DUPLICATE KEY UPDATE fence = GREATEST(fence + 1, t), low = fence, lock_runtime_lock.token = VALUES(token),
-        lock_runtime_lock.who = VALUES(who), session = NULL, since = t, expires = VALUES(expires);
+      -- Whatever the list says, a lock that is held or waited for stays as it is.
+      ON DUPLICATE KEY UPDATE fence = IF(expires <= t AND waiters = 0, GREATEST(fence + 1, t), fence),
+        low = IF(expires <= t AND waiters = 0, fence, low),
+        lock_runtime_lock.token = IF(expires <= t AND waiters = 0, VALUES(token), lock_runtime_lock.token),
+        lock_runtime_lock.who = IF(expires <= t AND waiters = 0, VALUES(who), lock_runtime_lock.who),
+        session = IF(expires <= t AND waiters = 0, NULL, session),
+        since = IF(expires <= t AND waiters = 0, t, since),
+        expires = IF(expires <= t AND waiters = 0, VALUES(expires), expires);
     INSERT INTO lock_runtime_guard (name, low)
       SELECT l.name, l.fence
         FROM {calls} c STRAIGHT_JOIN lock_runtime_lock l FORCE INDEX (PRIMARY) ON l.name = UNHEX(c.name)
-        WHERE FIND_IN_SET(c.number, v_free)
+        WHERE FIND_IN_SET(c.number, v_free) AND l.token = UNHEX(c.token)
       ON DUPLICATE KEY UPDATE low = VALUES(low), alone = TRUE;
   END IF;
   SELECT IF(c.action = 'x', 'granted', 'ours'), IF(c.action = 'x', l.fence, NULL), NULL, NULL, NULL, NULL, NULL, NULL, c.number
     FROM {calls} c STRAIGHT_JOIN lock_runtime_lock l FORCE INDEX (PRIMARY) ON l.name = UNHEX(c.name)
-    WHERE FIND_IN_SET(c.number, v_released) OR FIND_IN_SET(c.number, v_free);
+    WHERE FIND_IN_SET(c.number, v_released) OR FIND_IN_SET(c.number, v_free) AND l.token = UNHEX(c.token);
   SET v_count = JSON_LENGTH(p_calls);
   -- One by one: a cursor would need a table of its own, which MariaDB keeps on disk.
   IF FOUND_ROWS() < v_count THEN
@@ -83,5 +87,6 @@ BEGIN
     END WHILE;
   END IF;
   COMMIT;
+  {only a primary}
 END
 //

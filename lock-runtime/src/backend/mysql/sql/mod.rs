@@ -1,7 +1,7 @@
 //! Tables and procedures as one script: the one list of the files that it is joined from.
 
 /// The version of the procedures that this build installs.
-pub(crate) const VERSION: i32 = 3;
+pub(crate) const VERSION: i32 = 4;
 
 /// Each statement ends with this line: the bodies of procedures have other statements in them.
 const END: &str = "\n//\n";
@@ -30,7 +30,14 @@ const NOTES: [(&str, &str); 5] = [
     ),
 ];
 
-/// A server that became a replica takes nothing more, even if the owner of the procedures may write there.
+/// Begins the transaction of a call; behind all other declarations.
+const BEGIN: &str = "DECLARE EXIT HANDLER FOR SQLEXCEPTION BEGIN ROLLBACK; RESIGNAL; END;
+  SET TRANSACTION ISOLATION LEVEL READ COMMITTED;
+  START TRANSACTION;";
+
+/// A server that became a replica takes nothing more, even if the owner of the procedures may write there. Calls that grant or
+/// extend a lease ask again behind their `COMMIT`: the server may have become a replica while they waited for a row, and the
+/// next primary may lack what they wrote.
 const ONLY_A_PRIMARY: &str = "IF CAST(@@global.read_only AS CHAR) NOT IN ('0', 'OFF') THEN
     SIGNAL SQLSTATE '25006' SET MYSQL_ERRNO = 1290, MESSAGE_TEXT = 'the server only reads, as a replica does: its `read_only` is on';
   END IF;";
@@ -41,6 +48,14 @@ const CALLS: &str = "JSON_TABLE(p_calls, '$[*]' COLUMNS (
     name VARCHAR(2304) CHARACTER SET latin1 PATH '$[2]', token CHAR(32) CHARACTER SET latin1 PATH '$[3]',
     ttl INT PATH '$[4]', who VARCHAR(8192) CHARACTER SET latin1 PATH '$[5]', first TINYINT PATH '$[6]'
   ))";
+
+/// The names of a sweep, as rows.
+const NAMES: &str =
+    "JSON_TABLE(v_names, '$[*]' COLUMNS (name VARCHAR(2304) CHARACTER SET latin1 PATH '$'))";
+
+/// Whether the session of a waiter is gone, and is not that of the caller.
+const GONE: &str =
+    "(session <> p_session AND IS_USED_LOCK(CONCAT('lock_runtime:', HEX(session))) IS NULL)";
 
 /// How many permits a kind takes.
 const PERMITS: &str =
@@ -83,7 +98,10 @@ pub(crate) fn statements() -> impl Iterator<Item = String> {
     let all = TEMPLATE.split(END).filter(|it| !it.trim().is_empty());
     all.flat_map(forms).flat_map(|it| {
         let statement = it
+            .replace("{begin}", BEGIN)
             .replace("{clock}", CLOCK)
+            .replace("{gone}", GONE)
+            .replace("{names}", NAMES)
             .replace("{permits}", PERMITS)
             .replace("{calls}", CALLS)
             .replace("{only a primary}", ONLY_A_PRIMARY)
@@ -130,7 +148,10 @@ mod tests {
         assert!(dropped.eq(procedures));
         let script = script();
         for mark in [
+            "{begin}",
             "{clock}",
+            "{gone}",
+            "{names}",
             "{permits}",
             "{calls}",
             "{only a",

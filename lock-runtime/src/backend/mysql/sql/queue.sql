@@ -44,8 +44,9 @@ BEGIN
   END IF;
 END
 //
--- Hands the lock to the head of its queue for as long as that may hold it: with a lease of its ttl or 3 s, whichever is
--- shorter, which it has to confirm. A waiter whose bell nobody holds is gone, except of the calling session.
+-- Hands the lock to the first waiters, as many as may hold it together. Their lease is their ttl, but at least 1 s, in which
+-- each waiter asks, and at most 3 s. The question of a waiter confirms its lease and sets the real ttl. A waiter whose bell
+-- nobody holds is gone, except of the calling session.
 CREATE PROCEDURE lock_runtime_serve(IN p_name VARBINARY(1152), IN p_session BINARY(16))
 SQL SECURITY DEFINER
 serve: BEGIN
@@ -68,7 +69,8 @@ serve: BEGIN
   waiters: LOOP
     IF v_waiters = 0 THEN LEAVE waiters; END IF;
     SET v_found = TRUE, v_may = FALSE;
-    SELECT place, token, who, kind, ttl, session INTO w_place, w_token, w_who, w_kind, w_ttl, w_session
+    SELECT place, token, who, kind, LEAST(GREATEST(ttl, 1000), 3000), session
+      INTO w_place, w_token, w_who, w_kind, w_ttl, w_session
       FROM lock_runtime_waiter WHERE name = p_name AND place > v_head ORDER BY name, place, token LIMIT 1;
     IF NOT v_found THEN
       UPDATE lock_runtime_lock SET waiters = 0 WHERE name = p_name;
@@ -88,14 +90,14 @@ serve: BEGIN
       DELETE FROM lock_runtime_waiter WHERE name = p_name AND place = w_place AND token = w_token;
       UPDATE lock_runtime_guard SET low = v_fence, alone = TRUE WHERE name = p_name;
       UPDATE lock_runtime_lock SET waiters = waiters - 1, head = w_place - 1, fence = v_fence, low = v_fence, token = w_token,
-        who = w_who, session = w_session, since = t, expires = t + LEAST(w_ttl, 3000) * 1000 WHERE name = p_name;
+        who = w_who, session = w_session, since = t, expires = t + w_ttl * 1000 WHERE name = p_name;
       LEAVE waiters;
     END IF;
     CALL lock_runtime_may_enter(p_name, w_kind, v_may);
     IF NOT v_may THEN LEAVE waiters; END IF;
     DELETE FROM lock_runtime_waiter WHERE name = p_name AND place = w_place AND token = w_token;
     UPDATE lock_runtime_lock SET waiters = waiters - 1, head = w_place - 1 WHERE name = p_name;
-    CALL lock_runtime_enter(p_name, w_kind, w_token, w_who, LEAST(w_ttl, 3000), w_session, v_fence);
+    CALL lock_runtime_enter(p_name, w_kind, w_token, w_who, w_ttl, w_session, v_fence);
     IF w_kind = 'x' THEN LEAVE waiters; END IF;
     SELECT kind, head, waiters INTO v_kind, v_head, v_waiters FROM lock_runtime_lock WHERE name = p_name;
   END LOOP;
@@ -135,8 +137,8 @@ END
 //
 -- quarantine_left(longest): for how many ms nothing is granted, where no ttl is larger than longest; 0 for none.
 --
--- The note is gone after a start of the server, and another server has none. Leases may have been forgotten then, the longest
--- of which ends that long after the moment in which this is noticed.
+-- A server may have forgotten leases if its row of run is missing, as after a start, or if primary names another server, as
+-- after a failover. The longest of these leases ends that long after the server has noticed this.
 CREATE PROCEDURE lock_runtime_quarantine_left(IN p_longest BIGINT, OUT p_left BIGINT)
 SQL SECURITY DEFINER
 BEGIN
@@ -146,10 +148,17 @@ BEGIN
   SET p_left = 0;
   IF p_longest > 0 THEN
     SET v_server = CONCAT(@@hostname, ':', @@port, ':', @@server_id);
-    SELECT noticed INTO v_noticed FROM lock_runtime_run WHERE server = v_server;
+    SELECT GREATEST(r.noticed, p.noticed) INTO v_noticed
+      FROM lock_runtime_run r JOIN lock_runtime_primary p ON p.server = r.server WHERE r.server = v_server;
     IF v_noticed IS NULL THEN
-      INSERT IGNORE INTO lock_runtime_run (server, noticed) VALUES (v_server, {clock});
-      SELECT noticed INTO v_noticed FROM lock_runtime_run WHERE server = v_server;
+      {only a primary}
+      SET v_noticed = {clock};
+      -- With GTIDs, MySQL refuses a write to a table in memory behind other writes of a transaction, even one without effect.
+      IF NOT EXISTS (SELECT 1 FROM lock_runtime_run WHERE server = v_server) THEN
+        INSERT IGNORE INTO lock_runtime_run (server, noticed) VALUES (v_server, v_noticed);
+      END IF;
+      INSERT INTO lock_runtime_primary (one, server, noticed) VALUES (TRUE, v_server, v_noticed)
+        ON DUPLICATE KEY UPDATE noticed = IF(server = v_server, noticed, v_noticed), server = v_server;
     END IF;
     SET p_left = GREATEST(0, CEIL((v_noticed - {clock}) / 1000 + p_longest));
   END IF;

@@ -53,9 +53,7 @@ SQL SECURITY DEFINER
 BEGIN
   DECLARE v_found, v_ours BOOL;
   DECLARE t BIGINT;
-  DECLARE EXIT HANDLER FOR SQLEXCEPTION BEGIN ROLLBACK; RESIGNAL; END;
-  SET TRANSACTION ISOLATION LEVEL READ COMMITTED;
-  START TRANSACTION;
+  {begin}
   {note moment}
   CALL lock_runtime_release_in(p_name, p_token, p_rest, p_leave, p_session, p_longest, v_ours);
   {note release}

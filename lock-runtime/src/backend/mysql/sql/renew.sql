@@ -12,9 +12,7 @@ BEGIN
   DECLARE v_fence BIGINT;
   DECLARE v_found BOOL;
   DECLARE v_ours TEXT CHARACTER SET latin1 DEFAULT '';
-  DECLARE EXIT HANDLER FOR SQLEXCEPTION BEGIN ROLLBACK; RESIGNAL; END;
-  SET TRANSACTION ISOLATION LEVEL READ COMMITTED;
-  START TRANSACTION;
+  {begin}
   WHILE v_at < LENGTH(p_calls) DO
     SET v_length = CONV(HEX(SUBSTR(p_calls, v_at, 2)), 16, 10);
     SET v_name = SUBSTR(p_calls, v_at + 2, v_length), v_at = v_at + 2 + v_length;
@@ -26,6 +24,7 @@ BEGIN
     SET v_ours = CONCAT(v_ours, IF(v_ours = '', '', ','), IF(v_fence IS NULL, 'f', 't')), v_at = v_at + 20;
   END WHILE;
   COMMIT;
+  {only a primary}
   SELECT CONCAT('{', v_ours, '}');
 END
 //

@@ -17,8 +17,7 @@ BEGIN
   SELECT kind, head, low, waiters INTO v_kind, v_head, v_low, v_waiters FROM lock_runtime_lock WHERE name = p_name;
   IF v_waiters > 0 THEN
     SELECT COUNT(*) INTO v_gone FROM lock_runtime_waiter
-      WHERE name = p_name AND place > v_head AND session <> p_session
-        AND IS_USED_LOCK(CONCAT('lock_runtime:', HEX(session))) IS NULL;
+      WHERE name = p_name AND place > v_head AND {gone};
   END IF;
   SELECT 'queue', NULL, NULL, v_waiters - v_gone, NULL, NULL;
   IF v_kind = 'x' THEN
@@ -31,7 +30,7 @@ BEGIN
   END IF;
   SELECT 'waiter', kind, CONCAT_WS(' ', LOWER(HEX(token)), NULLIF(who, '')), place, GREATEST(0, t - place), NULL
     FROM lock_runtime_waiter WHERE name = p_name AND place > v_head
-      AND NOT (session <> p_session AND IS_USED_LOCK(CONCAT('lock_runtime:', HEX(session))) IS NULL)
+      AND NOT {gone}
     ORDER BY name, place, token LIMIT 1000;
 END
 //

@@ -84,12 +84,19 @@ CREATE TABLE IF NOT EXISTS lock_runtime_history (
   KEY history_since (since)
 ) ENGINE = InnoDB ROW_FORMAT = DYNAMIC
 //
--- Empty after each start of the server, since it is in memory, and without a row of a replica that takes over: leases may
--- have been forgotten then.
+-- Empty after each start of the server, since it is in memory: leases may have been forgotten then.
 CREATE TABLE IF NOT EXISTS lock_runtime_run (
   server  VARBINARY(400) NOT NULL PRIMARY KEY,
   noticed BIGINT NOT NULL                              -- when the row was found missing
 ) ENGINE = MEMORY
+//
+-- The server that grants the locks. On a server that takes over, or takes over again, another server is named here: leases may
+-- have been forgotten then.
+CREATE TABLE IF NOT EXISTS lock_runtime_primary (
+  one     BOOL NOT NULL PRIMARY KEY,
+  server  VARBINARY(400) NOT NULL,
+  noticed BIGINT NOT NULL                              -- when that server found another one here
+) ENGINE = InnoDB ROW_FORMAT = DYNAMIC
 //
 CREATE TABLE IF NOT EXISTS lock_runtime_meta (
   one     BOOL NOT NULL PRIMARY KEY,

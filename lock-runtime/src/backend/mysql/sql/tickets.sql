@@ -11,9 +11,7 @@ BEGIN
   DECLARE v_who BLOB;
   DECLARE v_low, v_expires, t BIGINT;
   DECLARE CONTINUE HANDLER FOR NOT FOUND SET v_found = FALSE;
-  DECLARE EXIT HANDLER FOR SQLEXCEPTION BEGIN ROLLBACK; RESIGNAL; END;
-  SET TRANSACTION ISOLATION LEVEL READ COMMITTED;
-  START TRANSACTION;
+  {begin}
   CALL lock_runtime_take(p_name, FALSE, v_found);
   SET t = {clock};
   SELECT kind, token, who, low, expires INTO v_kind, v_token, v_who, v_low, v_expires
@@ -40,6 +38,7 @@ BEGIN
   END IF;
   {note release}
   COMMIT;
+  {only a primary}
   SELECT v_ours;
 END
 //
@@ -62,9 +61,7 @@ BEGIN
   DECLARE v_low, v_expires, v_fence, v_left, v_longest, t BIGINT;
   DECLARE v_others INT;
   DECLARE CONTINUE HANDLER FOR NOT FOUND SET v_found = FALSE;
-  DECLARE EXIT HANDLER FOR SQLEXCEPTION BEGIN ROLLBACK; RESIGNAL; END;
-  SET TRANSACTION ISOLATION LEVEL READ COMMITTED;
-  START TRANSACTION;
+  {begin}
   CALL lock_runtime_quarantine_left(p_longest, v_left);
   IF v_left = 0 THEN
     CALL lock_runtime_take(p_name, FALSE, v_found);
@@ -108,5 +105,6 @@ BEGIN
   END IF;
   {note holders}
   COMMIT;
+  {only a primary}
 END
 //

@@ -120,7 +120,8 @@ impl Dialer {
         let facts = prepare::look(&mut wire).await?;
         if !facts.is_durable && !self.is_quarantined {
             let why = "a crash of the server forgets grants that are not on its disk: set the server's \
-                       `innodb_flush_log_at_trx_commit = 1`, or set `quarantine` to the longest ttl";
+                       `innodb_flush_log_at_trx_commit = 1` and, if it has a binary log, `sync_binlog = 1`, or set `quarantine` \
+                       to the longest ttl";
             return Err(Trouble::invalid("quarantine", why));
         }
         install::ensure(&mut wire, self.install, &self.database, facts.schema).await?;

@@ -1,6 +1,6 @@
 //! Creates or upgrades the tables and procedures of the locks.
 
-use super::prepare::schema_version;
+use super::prepare::{one, schema_version};
 use super::wire::Wire;
 use crate::backend::mysql::protocol::error::ServerError;
 use crate::backend::mysql::sql;
@@ -25,7 +25,12 @@ pub(super) async fn ensure(
     if install == Install::Never {
         return Err(by_hand(&lack, "`install=never` forbids a change"));
     }
-    wire.ask(BEGIN).await??;
+    let turn = wire.ask(BEGIN).await?;
+    if one(&turn)?.truth(0) != Some(true) {
+        return Err(Trouble::not_now(format!(
+            "somebody else installs the procedures for locks in the database `{database}`"
+        )));
+    }
     // Another manager may have been faster.
     let found = schema_version(wire).await?;
     if self::lack(database, found)?.is_some() {

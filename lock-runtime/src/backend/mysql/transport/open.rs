@@ -1,7 +1,8 @@
 //! An open connection: sends calls, and tells of their answers in the same order.
 //!
-//! The calls of a turn go as one query of several statements. The next query goes when all of it is answered: not every
-//! server and proxy reads ahead. An error ends a query, and what stands behind it goes again.
+//! The calls of a turn go as one query of several statements, or as several queries if there are many. The next query goes
+//! when all of it is answered: not every server and proxy reads ahead. An error ends a query, and what stands behind it goes
+//! again.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -16,6 +17,10 @@ use crate::backend::mysql::protocol::packet::strange;
 use crate::backend::transport::silence::Silence;
 use crate::base::clock::Moment;
 use crate::types::error::Cause;
+
+/// The longest query of several calls, in bytes: below any usual `max_allowed_packet`, beyond which a server refuses all of a
+/// query.
+const MOST: usize = 256 << 10;
 
 pub(super) struct Open<T> {
     wire: Wire,
@@ -67,7 +72,7 @@ impl<T> Open<T> {
     /// Writes what was sent and reads what has come in.
     pub(super) fn poll(&mut self, cx: &mut Context<'_>, now: Moment) {
         if self.in_flight.is_none() && !self.unsent.is_empty() {
-            let calls = std::mem::take(&mut self.unsent);
+            let calls = next_flight(&mut self.unsent);
             let texts: Vec<_> = calls.iter().map(|(call, _)| &*call.text).collect();
             self.wire.query(&texts.join(";"));
             let timeouts = calls.iter().map(|(call, _)| call.timeout);
@@ -134,6 +139,37 @@ impl<T> Open<T> {
     }
 }
 
+/// Takes the first calls whose texts fit into one query, and at least one call.
+fn next_flight<T>(unsent: &mut VecDeque<(Call, T)>) -> VecDeque<(Call, T)> {
+    let mut size = 0;
+    let mut fits = |(call, _): &(Call, T)| {
+        size += call.text.len() + 1;
+        size <= MOST
+    };
+    let count = unsent.iter().take_while(|it| fits(it)).count();
+    let rest = unsent.split_off(count.max(1));
+    std::mem::replace(unsent, rest)
+}
+
 fn broken(error: std::io::Error) -> Cause {
     Arc::new(error)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn calls_go_in_their_order_in_queries_that_a_server_takes() {
+        let large = "x".repeat(MOST);
+        let texts = ["a", &large, "b", "c", &large[2..], "d"];
+        let calls = texts.map(|it| Call::statement(it, Duration::ZERO));
+        let mut unsent: VecDeque<_> = calls.into_iter().zip(0..).collect();
+        let mut flights = Vec::new();
+        while !unsent.is_empty() {
+            let flight = next_flight(&mut unsent);
+            flights.push(flight.into_iter().map(|(_, it)| it).collect::<Vec<_>>());
+        }
+        assert_eq!(flights, [vec![0], vec![1], vec![2, 3], vec![4], vec![5]]);
+    }
 }

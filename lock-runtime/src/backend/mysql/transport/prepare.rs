@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use super::server::keeps_commits;
 use super::wire::Wire;
 use crate::backend::mysql::protocol::answer::Answer;
 use crate::backend::mysql::protocol::arg::Arg;
@@ -18,13 +19,14 @@ const END_OF_PREDECESSOR: u32 = 1;
 const SETTINGS: &str = "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED, READ WRITE";
 const MORE_SETTINGS: &str = "SET SESSION autocommit = 1, time_zone = '+00:00', wait_timeout = 2147483, \
      innodb_lock_wait_timeout = 1, lock_wait_timeout = 1, sql_mode = 'STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION', \
-     completion_type = 'NO_CHAIN' /*M! , max_statement_time = 0 */";
+     completion_type = 'NO_CHAIN', sql_select_limit = 18446744073709551615 /*M! , max_statement_time = 0 */";
 
 const FACTS: &str = "SHOW GLOBAL VARIABLES WHERE Variable_name IN ('read_only', 'super_read_only', \
-     'innodb_flush_log_at_trx_commit', 'wsrep_on')";
+     'innodb_flush_log_at_trx_commit', 'log_bin', 'sync_binlog', 'binlog_format', 'wsrep_on')";
 
 /// The facts that a server reports of itself.
 pub(super) struct Facts {
+    /// Whether a crash forgets no commit that was answered.
     pub(super) is_durable: bool,
     /// The version of the tables and procedures, or why it is not known.
     pub(super) schema: Result<i32, ServerError>,
@@ -55,9 +57,18 @@ pub(super) async fn look(wire: &mut Wire) -> Result<Facts, Trouble> {
                    it must be a server of its own, with replicas";
         return Err(Trouble::invalid("url", why));
     }
-    let flushes = facts.get("innodb_flush_log_at_trx_commit");
+    let text = |name| facts.get(name).copied().unwrap_or_default();
+    if is_on("log_bin") && text("binlog_format") == "STATEMENT" {
+        let why = "the server writes its binary log as statements, so that it refuses the transactions of locks: set its \
+                   `binlog_format` to `ROW` or `MIXED`";
+        return Err(Trouble::invalid("url", why));
+    }
     Ok(Facts {
-        is_durable: flushes.is_some_and(|it| matches!(*it, "1" | "3")),
+        is_durable: keeps_commits(
+            text("innodb_flush_log_at_trx_commit"),
+            text("log_bin"),
+            text("sync_binlog"),
+        ),
         schema: schema_version(wire).await?,
     })
 }
@@ -137,7 +148,7 @@ fn bell(session: Session) -> String {
 }
 
 /// The only row of an answer.
-fn one(answer: &Answer) -> Result<&Row, Trouble> {
+pub(super) fn one(answer: &Answer) -> Result<&Row, Trouble> {
     match answer {
         Ok(rows) => rows
             .first()
