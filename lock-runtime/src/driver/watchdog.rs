@@ -56,7 +56,7 @@ impl Watched {
 /// Whether less was granted than requested, or a session whose time began long before the grant of a fixed lease.
 fn falls_short(lease: &Lease, since: Moment, ttl: Duration) -> bool {
     let terms = &lease.terms;
-    let most = lease.granted.after(terms.ttl - terms.ttl / 10);
+    let most = lease.granted.after(terms.ttl / 10 * 9);
     ttl < terms.ttl || !terms.renew && since.after(ttl) < most
 }
 

@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-use lock_runtime::LockConfig;
+use lock_runtime::{LockConfig, LockGuard};
 use tests::{LONG, Proxy, TIME_LIMIT, connect, eventually, queued, release, take, timed, within};
 use tokio::time::sleep;
 
@@ -103,5 +103,5 @@ async fn a_holder_of_many_locks_learns_soon_that_one_was_revoked() {
         // Long before its next renewal.
         within(Duration::from_secs(10), revoked.lost()).await;
     }
-    assert!(guards.iter().all(|it| it.is_held()));
+    assert!(guards.iter().all(LockGuard::is_held));
 }

@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-use lock_runtime::LockError;
+use lock_runtime::{LockConfig, LockError};
 use tests::{
     LONG, MysqlServer, Proxy, TIME_LIMIT, connect, poll_once, queued, release, take, take_turn,
     within,
@@ -59,7 +59,8 @@ async fn a_lock_that_somebody_is_taking_is_not_granted_beside() {
 async fn a_refused_call_does_not_end_those_behind_it() {
     let Some(server) = server().await else { return };
     let proxy = Proxy::start(server.addr());
-    let locks = connect(&*server.url_at(proxy.addr())).await;
+    let config = LockConfig::new(server.url_at(proxy.addr())).unwrap();
+    let locks = connect(config.unavailable_wait_forever()).await;
     for key in ["a", "b", "c", "d"] {
         take_turn(&locks, key).await;
     }
