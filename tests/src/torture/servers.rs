@@ -115,6 +115,9 @@ impl Servers {
     pub(super) fn recovery(self) -> Duration {
         if self.elects() {
             2 * SESSION + ELECTION
+        } else if self == Self::Mysql {
+            // A waiter has a second to ask, and may be suspended meanwhile: see docs/mysql.md#waiting.
+            TTL + Duration::from_secs(2)
         } else {
             TTL + Duration::from_secs(1)
         }
