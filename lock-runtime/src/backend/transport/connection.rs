@@ -109,8 +109,7 @@ impl<O, U> Connection<O, U> {
 
     /// The connection has ended, or is dropped.
     pub(crate) fn broken(&mut self, now: Moment, cause: &Cause) {
-        let pause = self.backoff.broken(self.opened.elapsed());
-        self.down(now, pause, cause);
+        self.taken(now, cause);
     }
 
     /// The same for a connection that is still of use. Returns it.
