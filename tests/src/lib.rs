@@ -77,7 +77,9 @@ pub use histories::{HistoryWatch, Verdict as HistoryVerdict};
 #[doc(hidden)]
 pub use lock_runtime::Capabilities;
 pub use monitor::Monitor;
-pub use mysql::{MysqlHome, MysqlPeer, MysqlServer, MysqlServerBuilder, mysql_script};
+pub use mysql::{
+    MysqlHome, MysqlPeer, MysqlServer, MysqlServerBuilder, mysql_script, mysql_statements,
+};
 pub use peer::{Peer, Step, script_text};
 pub use postgres::{
     Backup, Fate, PgBouncer, PostgresHome, PostgresPair, PostgresPeer, PostgresServer,

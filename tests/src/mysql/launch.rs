@@ -137,7 +137,10 @@ impl MysqlServerBuilder {
     ) -> Option<MysqlServer> {
         let port = free_port();
         let socket = directory.path().join("socket");
-        let mut command = program.words(data);
+        // A server that starts deletes the temporary tables of others from a folder that they share. Not on its disk, which may
+        // be full.
+        let scratch = tempfile::tempdir().expect("a directory for the server");
+        let mut command = program.words(data, scratch.path());
         if let Some(clock) = &self.clock {
             let words = ["env", "MOVED_CLOCK_AT_ONCE=yes"].map(OsString::from);
             command.splice(0..0, words.into_iter().chain(clock.environment()));
@@ -176,6 +179,7 @@ impl MysqlServerBuilder {
                 clock: self.clock.clone(),
                 disk,
                 directory,
+                _scratch: scratch,
             }),
             Err(log) if log.contains("Address already in use") => None,
             Err(log) => panic!("the server did not start:\n{log}"),
@@ -232,7 +236,7 @@ async fn bootstrap(program: &Program, data: &Path) {
         script += &fs::read_to_string(program.share().join(name)).expect("a script of the server");
     }
     script.extend(["\nCREATE DATABASE ", DATABASE, ";\n"]);
-    let mut words = program.words(data);
+    let mut words = program.words(data, data);
     words.extend(["--bootstrap", "--innodb-log-file-size=8M"].map(OsString::from));
     words.extend(
         [
@@ -265,7 +269,7 @@ async fn bootstrap(program: &Program, data: &Path) {
 async fn initialize(program: &Program, data: &Path) {
     let script = data.with_extension("sql");
     fs::write(&script, format!("CREATE DATABASE {DATABASE};\n")).expect("a file for the server");
-    let mut words = program.words(data);
+    let mut words = program.words(data, data);
     words.extend(["--initialize-insecure", "--innodb-flush-method=nosync"].map(OsString::from));
     words.extend(OF_MYSQL.map(OsString::from));
     words.push(format!("--init-file={}", script.display()).into());

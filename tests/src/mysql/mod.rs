@@ -22,6 +22,17 @@ pub fn mysql_script() -> String {
     mysql_sql::script()
 }
 
+/// Its statements.
+pub fn mysql_statements() -> Vec<String> {
+    let script = mysql_script();
+    let script = script.strip_prefix("DELIMITER //\n");
+    let script = script.and_then(|it| it.strip_suffix("DELIMITER ;\n"));
+    let statements = script
+        .expect("a script for the client")
+        .split_terminator("\n//\n");
+    statements.map(String::from).collect()
+}
+
 /// The database that each server has.
 const DATABASE: &str = "shop";
 
@@ -35,6 +46,7 @@ pub struct MysqlServer {
     clock: Option<Clock>,
     disk: Option<Disk>,
     directory: TempDir,
+    _scratch: TempDir,
 }
 
 impl MysqlServer {

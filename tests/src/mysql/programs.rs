@@ -68,8 +68,8 @@ impl Program {
         ]
     }
 
-    /// The words that start it with data in this folder.
-    pub(super) fn words(&self, data: &Path) -> Vec<OsString> {
+    /// The words that start it with data in this folder, and temporary tables in that one.
+    pub(super) fn words(&self, data: &Path, scratch: &Path) -> Vec<OsString> {
         let share = self.share();
         let mut words = self.call();
         words.push("--no-defaults".into());
@@ -78,6 +78,7 @@ impl Program {
         }
         for (name, path) in [
             ("datadir", data.to_owned()),
+            ("tmpdir", scratch.to_owned()),
             ("lc-messages-dir", share.clone()),
             ("character-sets-dir", share.join("charsets")),
             ("plugin-dir", self.prefix.join("usr/lib/mysql/plugin")),

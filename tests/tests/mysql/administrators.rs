@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use lock_runtime::{LockConfig, LockError, LockManager};
 use tests::{
-    LONG, MysqlServer, Proxy, TIME_LIMIT, connect, eventually, mysql_script, poll_once, release,
-    take, take_turn, within,
+    LONG, MysqlServer, Proxy, TIME_LIMIT, connect, eventually, mysql_script, mysql_statements,
+    poll_once, release, take, take_turn, within,
 };
 
 use crate::{row_of, server, waits_for_a_row};
@@ -148,12 +148,9 @@ async fn nobody_installs_procedures_beside_somebody_else() {
 }
 
 async fn install(server: &MysqlServer) {
-    let script = mysql_script();
-    let script = script.strip_prefix("DELIMITER //\n").unwrap();
-    let script = script.strip_suffix("DELIMITER ;\n").unwrap();
     let mut peer = server.peer().await;
-    for statement in script.split_terminator("\n//\n") {
-        peer.rows(statement).await;
+    for statement in mysql_statements() {
+        peer.rows(&statement).await;
     }
 }
 

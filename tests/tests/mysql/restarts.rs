@@ -5,7 +5,10 @@
 use std::time::{Duration, Instant};
 
 use lock_runtime::{LockConfig, LockError};
-use tests::{LONG, MysqlServer, TIME_LIMIT, connect, eventually, queued, release, take, within};
+use tests::{
+    LONG, MysqlServer, TIME_LIMIT, connect, eventually, mysql_statements, queued, release, take,
+    within,
+};
 
 use crate::server;
 
@@ -74,6 +77,20 @@ async fn a_server_that_crashes_right_after_the_installation_grants_nothing_in_th
     assert!(begun.elapsed() >= LONGEST, "{:?}", begun.elapsed());
     assert!(!guard.is_held());
     release(next).await;
+}
+
+#[tokio::test]
+async fn an_installation_that_is_broken_off_and_repeated_is_no_start() {
+    let Some(server) = server().await else { return };
+    let mut peer = server.peer().await;
+    for statement in mysql_statements() {
+        peer.rows(&statement).await;
+        if statement.contains("EXISTS lock_runtime_lock (") {
+            break;
+        }
+    }
+    let locks = connect(LockConfig::new(server.url()).unwrap().quarantine(LONG)).await;
+    release(take(&locks, "key", LONG).await).await;
 }
 
 /// Another server has had the locks meanwhile, and what it has written was replicated.

@@ -11,8 +11,3 @@
 -- Procedures keep the mode in which they were made.
 SET SESSION sql_mode = 'STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION'
 //
--- Where commits do not wait for the disk, a crash may lose rows, but no table that was created.
-SET @lock_runtime_is_new = NOT EXISTS (
-  SELECT 1 FROM information_schema.tables WHERE table_schema = DATABASE() AND table_name = 'lock_runtime_lock'
-)
-//

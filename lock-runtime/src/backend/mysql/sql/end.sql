@@ -5,11 +5,6 @@ BEGIN
   SELECT version FROM lock_runtime_meta;
 END
 //
--- A server that has just got the tables has forgotten nothing.
-INSERT INTO lock_runtime_run (server, noticed)
-  SELECT CONCAT(@@hostname, ':', @@port, ':', @@server_id), -1000000000000000 FROM DUAL
-  WHERE @lock_runtime_is_new
-//
 INSERT IGNORE INTO lock_runtime_primary (one, server, noticed)
   VALUES (TRUE, CONCAT(@@hostname, ':', @@port, ':', @@server_id), -1000000000000000)
 //

@@ -1,3 +1,17 @@
+-- Empty after each start of the server, since it is in memory: leases may have been forgotten then.
+CREATE TABLE IF NOT EXISTS lock_runtime_run (
+  server  VARBINARY(400) NOT NULL PRIMARY KEY,
+  noticed BIGINT NOT NULL                              -- when the row was found missing
+) ENGINE = MEMORY
+//
+-- A server without locks has forgotten none. Before the table of the locks is created, so that an installation that is broken
+-- off and repeated does not look like a start. Where commits do not wait for the disk, a crash may lose rows, but no table.
+INSERT IGNORE INTO lock_runtime_run (server, noticed)
+  SELECT CONCAT(@@hostname, ':', @@port, ':', @@server_id), -1000000000000000 FROM DUAL
+  WHERE NOT EXISTS (
+    SELECT 1 FROM information_schema.tables WHERE table_schema = DATABASE() AND table_name = 'lock_runtime_lock'
+  )
+//
 -- A row for each lock. Free once expires has passed; a row outlives the release, and remembers the fence.
 CREATE TABLE IF NOT EXISTS lock_runtime_lock (
   name    VARBINARY(1152) NOT NULL PRIMARY KEY,
@@ -83,12 +97,6 @@ CREATE TABLE IF NOT EXISTS lock_runtime_history (
   PRIMARY KEY (name, fence),
   KEY history_since (since)
 ) ENGINE = InnoDB ROW_FORMAT = DYNAMIC
-//
--- Empty after each start of the server, since it is in memory: leases may have been forgotten then.
-CREATE TABLE IF NOT EXISTS lock_runtime_run (
-  server  VARBINARY(400) NOT NULL PRIMARY KEY,
-  noticed BIGINT NOT NULL                              -- when the row was found missing
-) ENGINE = MEMORY
 //
 -- The server that grants the locks. On a server that takes over, or takes over again, another server is named here: leases may
 -- have been forgotten then.
