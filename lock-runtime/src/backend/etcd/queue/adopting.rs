@@ -11,6 +11,7 @@ use crate::backend::etcd::protocol::messages::{RangeResponse, TxnResponse};
 use crate::backend::etcd::protocol::trouble::{Trouble, cause};
 use crate::backend::{Outcome, name};
 use crate::base::clock::Moment;
+use crate::types::error::Cause;
 use crate::types::kind::Kind;
 use crate::types::terms::LeaseId;
 
@@ -36,7 +37,7 @@ impl Queue {
             return self.send(now, id, Step::Seek, call);
         }
         if let Some(cause) = self.quorum.too_few.clone() {
-            self.retire(Outcome::Failed { id, cause });
+            self.refuse_adoption(now, id, cause);
             return self.look_for_members(now);
         }
         let adopting = Adopting {
@@ -52,7 +53,7 @@ impl Queue {
             epoch: base.epoch,
         };
         if let Some(claim) = self.claims.get_mut(&id) {
-            claim.lease = base.lease;
+            (claim.lease, claim.epoch) = (base.lease, base.epoch);
         }
         self.send(now, id, Step::Adopt, adopting.call());
     }
@@ -124,18 +125,28 @@ impl Queue {
         if is_own {
             // It is written once more, on the present lease.
             claim.modified = found.mod_revision;
-            return self.go_on(now, id);
-        }
-        if claim.modified != found.mod_revision {
+        } else if claim.modified != found.mod_revision {
             return self.no_ticket(id);
         }
         let marker = reads.next().unwrap_or_default().kvs.pop();
         let revision = marker.map(|it| it.mod_revision);
-        let (ttl, lease) = (claim.ttl(), claim.lease);
-        self.with_session(now, ttl, |session, _| {
-            session.found_marker(now, lease, revision)
-        });
+        if revision != Some(claim.epoch) {
+            let (ttl, lease) = (claim.ttl(), claim.lease);
+            self.with_session(now, ttl, |session, _| {
+                session.found_marker(now, lease, revision)
+            });
+        }
         self.go_on(now, id);
+    }
+
+    /// The adoption is refused for good. An earlier call without an answer may have adopted the entry.
+    fn refuse_adoption(&mut self, now: Moment, id: LeaseId, cause: Cause) {
+        if self.claims.get(&id).is_some_and(|it| it.may_be_made) {
+            self.claims.report(Outcome::Failed { id, cause });
+            self.stop_adopting(now, id);
+        } else {
+            self.retire(Outcome::Failed { id, cause });
+        }
     }
 
     fn has_adopted(&mut self, now: Moment, id: LeaseId) {
@@ -188,7 +199,7 @@ impl Queue {
             _ if claim.leaving.is_some() && !claim.may_be_made => self.released(id, Ok(false)),
             Trouble::Never(cause) if claim.leaving.is_none() => {
                 let cause = cause.clone();
-                self.retire(Outcome::Failed { id, cause });
+                self.refuse_adoption(now, id, cause);
             }
             Trouble::NoLease(_) => {
                 self.with_session(now, ttl, |session, _| session.ended(now, lease));

@@ -21,8 +21,9 @@ pub(super) struct Claim {
     /// That of its entry, once it is made.
     pub(super) key: Vec<u8>,
     pub(super) slot: Option<u64>,
-    /// The lease that its entry is made on.
+    /// The lease that its entry is made on, and the revision of that lease's marker which the call compares.
     pub(super) lease: i64,
+    pub(super) epoch: i64,
     /// Whether its queue has keys of others, which a limited read might count.
     pub(super) reads_all: bool,
     /// The revision that created its entry, once that is known.
@@ -128,6 +129,7 @@ impl Claim {
             key: Vec::new(),
             slot: None,
             lease: 0,
+            epoch: 0,
             // All that hold the lock have to be told from those that wait.
             reads_all: terms.max_waiters.is_some(),
             created: 0,

@@ -192,14 +192,16 @@ impl Queue {
             claim.stage = Stage::Unsent;
             return self.key_orders.join_first(&claim.terms.key, id);
         }
-        if claim.terms.wait.is_try() && !front.is_empty() {
+        let revision = marker.kvs.first().map(|marker| marker.mod_revision);
+        // Otherwise the session has refused it, and not the queue.
+        let is_on_session = revision == Some(claim.epoch);
+        if claim.terms.wait.is_try() && is_on_session && !front.is_empty() {
             let holder = front.holder(0);
             return self.retire(Outcome::Busy { id, holder });
         }
         let (lock, ttl, lease) = (claim.terms.key.clone(), claim.ttl(), claim.lease);
         claim.stage = Stage::Unsent;
         self.key_orders.join_first(&lock, id);
-        let revision = marker.kvs.first().map(|marker| marker.mod_revision);
         self.with_session(now, ttl, |session, _| {
             session.found_marker(now, lease, revision)
         });
@@ -228,10 +230,14 @@ impl Queue {
         match trouble {
             Trouble::Never(cause) => {
                 let cause = cause.clone();
-                self.retire(Outcome::Failed { id, cause });
+                self.refuse(now, id, cause);
+            }
+            // It may be that of the notes. That of the session has a marker, which the next call compares.
+            Trouble::NoLease(_) if self.history.is_kept() => {
+                self.history.forget_lease();
+                self.key_orders.join_first(&lock, id);
             }
             Trouble::NoLease(_) => {
-                self.history.forget_lease();
                 self.key_orders.join_first(&lock, id);
                 self.with_session(now, ttl, |session, _| session.ended(now, lease));
             }

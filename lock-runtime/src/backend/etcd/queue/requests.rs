@@ -166,6 +166,16 @@ impl Queue {
         }
     }
 
+    /// An acquisition whose entry is not known to be there is refused for good. An earlier call without an answer may
+    /// have made the entry.
+    pub(super) fn refuse(&mut self, now: Moment, id: LeaseId, cause: Cause) {
+        if self.claims.get(&id).is_some_and(|it| it.may_be_made) {
+            self.fail(now, id, cause);
+        } else {
+            self.retire(Outcome::Failed { id, cause });
+        }
+    }
+
     /// An acquisition is refused for good; its entry, if there is one, is deleted.
     pub(super) fn fail(&mut self, now: Moment, id: LeaseId, cause: Cause) {
         self.claims.report(Outcome::Failed { id, cause });

@@ -41,6 +41,12 @@ impl Queue {
             Stage::Waiting if claim.watch.is_some() => return,
             Stage::Waiting | Stage::Looking => return self.look(now, id),
             Stage::Held { .. } => return self.settle(now, id),
+            // A cooldown that was refused until its end, as by members without room, keeps the lock no longer.
+            Stage::Moving { cools_until, .. } if cools_until <= now => {
+                let lock = terms.key.clone();
+                self.key_orders.end(&lock);
+                return self.leave(now, id);
+            }
             Stage::Moving {
                 cools_until,
                 lease: None,
@@ -96,7 +102,8 @@ impl Queue {
             return;
         };
         if let Some(cause) = self.quorum.too_few.clone() {
-            self.retire(Outcome::Failed { id, cause });
+            self.key_orders.quit(lock, id);
+            self.refuse(now, id, cause);
             self.look_for_members(now);
             return self.pump(now, lock);
         }
@@ -114,7 +121,7 @@ impl Queue {
             return;
         };
         claim.stage = Stage::Entering;
-        claim.lease = base.lease;
+        (claim.lease, claim.epoch) = (base.lease, base.epoch);
         let terms = &claim.terms;
         let slot = *claim.slot.get_or_insert_with(|| self.slots.take(lock));
         claim.key = self.keys.entry(lock, Share::of(terms), base.lease, slot);
@@ -205,8 +212,10 @@ impl Queue {
             return;
         };
         let shared = claim.ttl();
+        // A lease that is not renewed begins when it was confirmed. One that was confirmed for this grant is fresh enough,
+        // however long that took.
         let is_enough = |session: &&Session| {
-            if claim.terms.renew {
+            if claim.terms.renew || claim.stage == Stage::Confirming {
                 session.left(now) >= claim.terms.ttl / 2
             } else {
                 session.is_fresh(now)

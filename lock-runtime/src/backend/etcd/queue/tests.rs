@@ -42,7 +42,12 @@ struct Story {
 impl Story {
     /// Connected to a cluster that needs so many confirmations.
     fn new(majority: usize) -> Self {
-        let mut queue = Queue::new("lock", 0);
+        Self::with_history(majority, 0)
+    }
+
+    /// The same, of a manager that remembers so many grants.
+    fn with_history(majority: usize, most: usize) -> Self {
+        let mut queue = Queue::new("lock", most);
         let now = Moment::from_nanos(1);
         queue.needs(Quorum {
             needed: majority,
@@ -256,6 +261,15 @@ fn kv(kind: Kind, created: i64) -> KeyValue {
         create_revision: created,
         mod_revision: created,
         value: entry::value(TTL, &format!("{token} 1@host")),
+    }
+}
+
+/// The marker of the session's lease, written at a revision.
+fn marker(written: i64) -> KeyValue {
+    let keys = crate::backend::etcd::protocol::keys::Keys::new("lock");
+    KeyValue {
+        key: keys.marker(LEASE),
+        ..kv(Kind::Exclusive, written)
     }
 }
 

@@ -85,6 +85,62 @@ fn a_cooldown_has_a_lease_of_its_own_until_it_ends() {
 }
 
 #[test]
+fn a_cooldown_that_is_refused_until_its_end_keeps_the_lock_no_longer() {
+    for granted in [false, true] {
+        let mut story = Story::new(1);
+        story.acquire(0, |terms| terms.min_hold = Some(Duration::from_secs(1)));
+        story.open_session();
+        story.enter(Ok(entered(2, vec![])));
+        story.granted(0);
+        story.submit(Request::Release(LeaseId(0)));
+        let full = || Trouble::said("no space");
+        let mut refused = story.claim_call(Step::Lease);
+        if granted {
+            story.answer(&refused, Ok(lease(1, 78, 2)));
+            refused = story.claim_call(Step::Move);
+        }
+        story.answer(&refused, Err(full()));
+        for _ in 0..9 {
+            story.pass(Duration::from_millis(100));
+            let step = if granted { Step::Move } else { Step::Lease };
+            let again = story.claim_call(step);
+            story.answer(&again, Err(full()));
+        }
+        story.pass(Duration::from_millis(100));
+        let delete = story.claim_call(Step::Delete);
+        story.answer(&delete, Ok(deleted(1)));
+        assert!(story.released(0));
+        // Its calls are no longer awaited.
+        story.acquire(1, |_| {});
+        assert!(story.sends(Step::Enter));
+    }
+}
+
+#[test]
+fn a_lease_of_notes_that_was_revoked_ends_no_lock() {
+    let mut story = Story::with_history(1, 3);
+    let notes = |story: &mut Story, id| {
+        let asks = story.find(|it| matches!(it, Recipient::Notes));
+        let asks = asks.expect("a lease for the notes");
+        story.answer(&asks, Ok(lease(1, id, 1_000_000)));
+    };
+    story.acquire(0, |_| {});
+    story.open_session();
+    story.pass(Duration::ZERO);
+    notes(&mut story, 90);
+    story.enter(Ok(entered(2, vec![])));
+    story.outcome();
+    story.acquire(1, |terms| terms.key = LockKey::of("other"));
+    story.enter(Err(no_lease()));
+    assert!(story.outcome().is_none(), "the other lock is still held");
+    story.pass(Duration::ZERO);
+    notes(&mut story, 91);
+    let again = story.claim_call(Step::Enter);
+    let text = format!("{:?}", again.call);
+    assert!(text.contains("lease: 91") && text.contains(&format!("lease: {LEASE}")));
+}
+
+#[test]
 fn a_lease_that_has_ended_before_the_entry_was_made_is_made_again() {
     let mut story = Story::with_session(1);
     story.submit(Request::Release(LeaseId(0)));

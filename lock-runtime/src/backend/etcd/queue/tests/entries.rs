@@ -180,7 +180,11 @@ fn a_try_that_finds_the_lock_held_leaves_nothing() {
     let once = |terms: &mut Terms| terms.wait = Wait::AtMost(Duration::ZERO);
     story.acquire(1, once);
     let held = vec![kv(Kind::Exclusive, 2)];
-    let refused = txn(4, false, vec![read(4, held.clone()), read(4, vec![])]);
+    let refused = txn(
+        4,
+        false,
+        vec![read(4, held.clone()), read(4, vec![marker(1)])],
+    );
     story.enter(Ok(refused));
     assert!(matches!(story.outcome(), Some(Outcome::Busy { .. })));
     assert!(!story.sends(Step::Delete));
@@ -194,6 +198,82 @@ fn a_try_that_finds_the_lock_held_leaves_nothing() {
     let delete = story.claim_call(Step::Delete);
     story.answer(&delete, Ok(deleted(1)));
     assert!(story.outcome().is_none());
+}
+
+#[test]
+fn a_try_that_its_session_refuses_has_not_found_the_lock_held() {
+    for kind in [Kind::Read, Kind::Permits(3), Kind::Exclusive] {
+        let mut story = Story::with_session(1);
+        story.acquire(1, |terms| {
+            terms.wait = Wait::AtMost(Duration::ZERO);
+            terms.kind = kind;
+        });
+        // Its lease has ended unheard, or a late call has written the marker again.
+        let ends = kind == Kind::Read;
+        let there = if ends { vec![] } else { vec![marker(3)] };
+        let others = vec![kv(kind, 2)];
+        story.enter(Ok(txn(
+            4,
+            false,
+            vec![read(4, others.clone()), read(4, there)],
+        )));
+        if ends {
+            assert!(matches!(story.outcome(), Some(Outcome::NotHeld { .. })));
+            story.open_session();
+        }
+        assert!(story.outcome().is_none(), "{kind:?}");
+        let again = story.claim_call(Step::Enter);
+        if kind == Kind::Exclusive {
+            continue;
+        }
+        story.answer(&again, Ok(entered(5, others)));
+        assert_eq!(story.granted(1).0, 5);
+    }
+}
+
+/// The entry of claim 1 may have been made, and is asked for again; that call.
+fn unsure(story: &mut Story) -> Sent<Recipient> {
+    story.acquire(1, |terms| terms.key = LockKey::of("other"));
+    story.enter(Err(unknown()));
+    story.outcome();
+    let mark = story.mark();
+    story.answer(&mark, Ok(txn(5, true, vec![])));
+    story.claim_call(Step::Enter)
+}
+
+#[test]
+fn an_entry_that_may_have_been_made_is_deleted_when_it_is_refused_for_good() {
+    for too_few in [false, true] {
+        let mut story = Story::with_session(1);
+        let again = if too_few {
+            story.acquire(1, |terms| terms.key = LockKey::of("other"));
+            let enter = story.claim_call(Step::Enter);
+            story.answer(&enter, Err(unknown()));
+            story.outcome();
+            story.queue.needs(Quorum {
+                too_few: Some(cause("too few")),
+                ..Quorum::of_one()
+            });
+            let mark = story.mark();
+            story.answer(&mark, Ok(txn(5, true, vec![])));
+            enter
+        } else {
+            let again = unsure(&mut story);
+            story.answer(&again, Err(Trouble::Never(cause("no right"))));
+            again
+        };
+        let outcome = story.outcome();
+        assert!(
+            matches!(outcome, Some(Outcome::Failed { id: LeaseId(1), .. })),
+            "{outcome:?}"
+        );
+        let look = story.claim_call(Step::Seek);
+        story.answer(&look, Ok(range(6, vec![written(&again.call, 4)])));
+        let delete = story.claim_call(Step::Delete);
+        story.answer(&delete, Ok(deleted(1)));
+        assert!(story.outcome().is_none());
+        assert_eq!(story.queue.claims.len(), 1, "but for the lock that is held");
+    }
 }
 
 /// All reads of a transaction have a limit, and none is of those behind.

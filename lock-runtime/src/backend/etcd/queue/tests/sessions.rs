@@ -260,3 +260,22 @@ fn late_answers_about_an_earlier_lease_say_nothing_about_the_next_one() {
     story.answer(&mark, Ok(txn(12, true, vec![])));
     assert!(story.sends(Step::Enter));
 }
+
+#[test]
+fn a_slow_confirmation_is_enough_for_a_lock_that_is_not_renewed() {
+    let mut story = Story::with_session(1);
+    story.pass(Duration::from_millis(1_500));
+    story.acquire(1, |terms| {
+        terms.key = LockKey::of("other");
+        terms.renew = false;
+    });
+    story.enter(Ok(entered(3, vec![])));
+    let sent = story.now;
+    let beat = story.beat();
+    story.pass(Duration::from_millis(700));
+    story.alive(&beat, 1, 10);
+    story.pass(Duration::from_millis(700));
+    let look = story.look().expect("a look at the marker");
+    story.answer(&look, Ok(range(4, vec![kv(Kind::Read, 1)])));
+    assert_eq!(story.granted(1), (3, sent));
+}

@@ -159,15 +159,34 @@ fn an_adoption_without_an_answer_is_repeated_once_no_late_call_can_succeed() {
     let again = story.claim_call(Step::Adopt);
     assert!(compares(&again, 23));
     let own = entry_as(own, 22);
-    story.answer(
-        &again,
-        Ok(txn(23, false, vec![read(23, vec![own.clone()])])),
-    );
+    // A late call has written the marker once more.
+    let found = vec![own.clone(), marker(24)];
+    story.answer(&again, Ok(txn(24, false, vec![read(24, found)])));
     let again = story.claim_call(Step::Adopt);
-    assert!(compares(&again, 22));
-    story.answer(&again, Ok(txn(24, true, vec![read(24, vec![own])])));
+    assert!(compares(&again, 22) && compares(&again, 24));
+    story.answer(&again, Ok(txn(25, true, vec![read(25, vec![own])])));
     story.outcome();
-    assert_eq!(story.granted(1).0, 24);
+    assert_eq!(story.granted(1).0, 25);
+}
+
+#[test]
+fn an_adoption_that_is_refused_for_good_deletes_what_it_may_have_adopted() {
+    let mut story = Story::with_session(1);
+    let adopts = adopt(&mut story);
+    let own = written(&adopts.call, 22).value;
+    story.answer(&adopts, Err(unknown()));
+    story.outcome();
+    let mark = story.mark();
+    story.answer(&mark, Ok(txn(23, true, vec![])));
+    story.pass(Duration::from_millis(100));
+    let again = story.claim_call(Step::Adopt);
+    story.answer(&again, Err(Trouble::Never(cause("no right"))));
+    assert!(matches!(story.outcome(), Some(Outcome::Failed { .. })));
+    let looks = story.claim_call(Step::Seek);
+    story.answer(&looks, Ok(range(24, vec![entry_as(own, 22)])));
+    let delete = story.claim_call(Step::Delete);
+    story.answer(&delete, Ok(txn(25, true, vec![])));
+    assert!(story.outcome().is_none());
 }
 
 #[test]
