@@ -125,6 +125,22 @@ async fn a_refusal_names_the_lock_whatever_its_key_is() {
 }
 
 #[tokio::test]
+async fn a_refused_transaction_that_stays_open_keeps_nobody_out() {
+    let Some(server) = server().await else { return };
+    let (locks, others) = (connect(&*server.url()).await, connect(&*server.url()).await);
+    let mut peer = user_of(&server).await;
+    let guard = take(&locks, "key", LONG).await;
+    let late = guard.fencing_token().get();
+    release(guard).await;
+    release(take(&locks, "key", LONG).await).await;
+    begin(&mut peer, "READ COMMITTED").await;
+    let asserted = assert_fence(&mut peer, late).await;
+    assert_eq!(asserted, Err("LR001".to_owned()));
+    release(take(&others, "key", LONG).await).await;
+    peer.rows("ROLLBACK").await;
+}
+
+#[tokio::test]
 async fn a_replica_refuses_the_call() {
     let Some(server) = server().await else { return };
     let locks = connect(&*server.url()).await;

@@ -93,6 +93,23 @@ async fn an_installation_that_is_broken_off_and_repeated_is_no_start() {
     release(take(&locks, "key", LONG).await).await;
 }
 
+/// Callers use the procedures while they are replaced by those of the next version.
+#[tokio::test]
+async fn an_upgrade_beside_callers_is_no_failover() {
+    let Some(server) = server().await else { return };
+    let config = LockConfig::new(server.url()).unwrap().quarantine(LONG);
+    let locks = connect(config).await;
+    let mut peer = server.peer().await;
+    peer.rows("DROP TABLE lock_runtime_primary").await;
+    for statement in mysql_statements() {
+        peer.rows(&statement).await;
+        if statement.contains("PROCEDURE lock_runtime_quarantine_left(") {
+            break;
+        }
+    }
+    release(take(&locks, "key", LONG).await).await;
+}
+
 /// Another server has had the locks meanwhile, and what it has written was replicated.
 #[tokio::test]
 async fn nothing_is_granted_in_the_quarantine_after_a_server_takes_over_again() {

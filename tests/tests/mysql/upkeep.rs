@@ -105,3 +105,21 @@ async fn histories_are_forgotten_once_their_last_grant_is_old() {
     let grants = "SELECT COUNT(*) FROM lock_runtime_history";
     assert_eq!(peer.value(grants).await, "2");
 }
+
+#[tokio::test]
+async fn a_replica_deletes_and_writes_nothing() {
+    let Some((_server, mut peer)) = scene().await else {
+        return;
+    };
+    peer.rows("SET GLOBAL read_only = ON").await;
+    for call in [
+        "sweep('', 5)",
+        "ask_to_yield('lock:{a}')",
+        "status('lock:{a}', '')",
+    ] {
+        let refused = peer.try_rows(&format!("CALL lock_runtime_{call}")).await;
+        let error = refused.expect_err(call);
+        assert_eq!(error.state, "25006", "{error}");
+    }
+    assert_eq!(keys(&mut peer, "lock").await, "a b c d e f");
+}

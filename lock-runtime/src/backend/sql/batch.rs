@@ -44,7 +44,7 @@ pub(crate) fn batches(calls: Vec<Sent>, apart: bool) -> Vec<Batch> {
     if apart || calls.len() == 1 {
         return calls.into_iter().map(Batch::One).collect();
     }
-    let (renewals, others): (Vec<_>, Vec<_>) = calls
+    let (mut renewals, others): (Vec<_>, Vec<_>) = calls
         .into_iter()
         .partition(|it| matches!(it.call, Call::Renew { .. }));
     // Locks with a queue wait for other transactions, and would let the others wait too.
@@ -53,6 +53,8 @@ pub(crate) fn batches(calls: Vec<Sent>, apart: bool) -> Vec<Batch> {
         .into_iter()
         .partition(|it| common(&it.call).is_some_and(|it| !apart.contains_key(&it.terms.key)));
     let mut batches = Vec::new();
+    // In the order of full names, as in batches of acquisitions: two of them do not wait for each other in a circle.
+    renewals.sort_by_cached_key(|it| it.call.key().map(|key| format!("{key}}}")));
     cut(renewals, MOST_RENEWALS, Batch::Renewals, &mut batches);
     cut(common, MOST, Batch::Many, &mut batches);
     let (alike, others): (Vec<_>, Vec<_>) = others.into_iter().partition(|it| {
@@ -213,6 +215,13 @@ mod tests {
                 "one: left"
             ]
         );
+    }
+
+    #[test]
+    fn leases_are_renewed_in_the_order_of_names() {
+        let renewals = ["b", "a", "ab"].map(|key| sent(renew(key)));
+        // The names end in a brace, which is larger than letters.
+        assert_eq!(put_together(renewals.into(), false), ["renewals: ab a b"]);
     }
 
     #[test]

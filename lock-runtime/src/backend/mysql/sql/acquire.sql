@@ -23,7 +23,7 @@
 -- All of acquire but the quarantine and the transaction; writes the reply. A statement costs the server as much as a row
 -- that it reads, so a lock that is free, or that somebody else holds alone, is looked at once.
 CREATE PROCEDURE lock_runtime_acquire_in(
-  IN p_name VARBINARY(1152), IN p_token BINARY(16), IN p_who BLOB, IN p_kind VARBINARY(24), IN p_ttl INT,
+  IN p_name VARBINARY(1155), IN p_token BINARY(16), IN p_who BLOB, IN p_kind VARBINARY(24), IN p_ttl INT,
   IN p_session BINARY(16), IN p_wait BOOL, IN p_place BIGINT, IN p_most INT, IN p_number INT
 )
 SQL SECURITY DEFINER
@@ -96,7 +96,7 @@ END
 //
 -- Where as many wait as may at most, lets those enter who may, forgets those who are gone, and says whether one more may.
 CREATE PROCEDURE lock_runtime_make_room(
-  IN p_name VARBINARY(1152), IN p_session BINARY(16), IN p_most INT, INOUT p_wait BOOL
+  IN p_name VARBINARY(1155), IN p_session BINARY(16), IN p_most INT, INOUT p_wait BOOL
 )
 SQL SECURITY DEFINER
 BEGIN
@@ -112,7 +112,7 @@ BEGIN
 END
 //
 CREATE PROCEDURE lock_runtime_acquire{noted}(
-  IN p_name VARBINARY(1152), IN p_token BINARY(16), IN p_who BLOB, IN p_kind VARBINARY(24), IN p_ttl INT,
+  IN p_name VARBINARY(1155), IN p_token BINARY(16), IN p_who BLOB, IN p_kind VARBINARY(24), IN p_ttl INT,
   IN p_session BINARY(16), IN p_wait BOOL, IN p_place BIGINT, IN p_most INT, IN p_longest BIGINT{keep}
 )
 SQL SECURITY DEFINER

@@ -8,7 +8,7 @@
 -- The answer has left, holder, others and longest as a reply has; 1 if one of the tokens is the first of the queue, else 0; for
 -- each token its fence if it is granted, 0 if it waits, -1 if it is gone; and how many come before all tokens that wait.
 CREATE PROCEDURE lock_runtime_ask{noted}(
-  IN p_name VARBINARY(1152), IN p_tokens BLOB, IN p_ttls BLOB, IN p_session BINARY(16), IN p_longest BIGINT{keep}
+  IN p_name VARBINARY(1155), IN p_tokens BLOB, IN p_ttls BLOB, IN p_session BINARY(16), IN p_longest BIGINT{keep}
 )
 SQL SECURITY DEFINER
 BEGIN

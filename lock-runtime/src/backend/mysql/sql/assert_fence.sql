@@ -11,7 +11,7 @@
 CREATE PROCEDURE lock_runtime_assert_fence(IN p_key BLOB, IN p_fence BIGINT, IN p_prefix BLOB)
 SQL SECURITY DEFINER
 BEGIN
-  DECLARE v_name VARBINARY(1152) DEFAULT CONCAT(p_prefix, ':{', p_key, '}');
+  DECLARE v_name VARBINARY(1155) DEFAULT CONCAT(p_prefix, ':{', p_key, '}');
   DECLARE v_low BIGINT;
   DECLARE v_alone BOOL;
   DECLARE v_key VARCHAR(50) CHARACTER SET utf8mb4;
@@ -20,7 +20,8 @@ BEGIN
   {only a primary}
   -- Without a row there is nothing to lock but a gap, which would keep others from making theirs.
   SELECT low INTO v_low FROM lock_runtime_guard WHERE name = v_name;
-  IF v_low IS NOT NULL THEN
+  -- It only grows. A token that is too small locks nothing: the transaction may go on for long.
+  IF v_low <= p_fence THEN
     -- As the row is now, whatever the snapshot of the transaction shows. Somebody may have deleted it.
     SET v_low = NULL;
     SELECT low, alone INTO v_low, v_alone FROM lock_runtime_guard WHERE name = v_name LOCK IN SHARE MODE;

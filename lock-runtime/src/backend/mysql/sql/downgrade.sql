@@ -4,7 +4,7 @@
 --
 -- longest  as in acquire: nothing is handed on in the quarantine
 CREATE PROCEDURE lock_runtime_downgrade{noted}(
-  IN p_name VARBINARY(1152), IN p_token BINARY(16), IN p_session BINARY(16), IN p_longest BIGINT{keep}
+  IN p_name VARBINARY(1155), IN p_token BINARY(16), IN p_session BINARY(16), IN p_longest BIGINT{keep}
 )
 SQL SECURITY DEFINER
 BEGIN

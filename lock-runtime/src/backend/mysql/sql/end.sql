@@ -5,9 +5,6 @@ BEGIN
   SELECT version FROM lock_runtime_meta;
 END
 //
-INSERT IGNORE INTO lock_runtime_primary (one, server, noticed)
-  VALUES (TRUE, CONCAT(@@hostname, ':', @@port, ':', @@server_id), -1000000000000000)
-//
 INSERT INTO lock_runtime_meta (one, version) VALUES (TRUE, {version})
   ON DUPLICATE KEY UPDATE version = GREATEST(version, {version})
 //

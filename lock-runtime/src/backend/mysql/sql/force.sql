@@ -1,7 +1,7 @@
 -- force(name, session, longest) → how many held the lock, those included that cool down: takes it from all of them and hands it
 -- on. The holders find that within two seconds, or with a renewal. Goes on with the history of the lock, if it has
 -- one.
-CREATE PROCEDURE lock_runtime_force(IN p_name VARBINARY(1152), IN p_session BINARY(16), IN p_longest BIGINT)
+CREATE PROCEDURE lock_runtime_force(IN p_name VARBINARY(1155), IN p_session BINARY(16), IN p_longest BIGINT)
 SQL SECURITY DEFINER
 BEGIN
   DECLARE v_found BOOL;
@@ -40,11 +40,13 @@ BEGIN
 END
 //
 -- ask_to_yield(name) → how many hold the lock: notes that somebody would like to have it, which they find within two seconds.
-CREATE PROCEDURE lock_runtime_ask_to_yield(IN p_name VARBINARY(1152))
+CREATE PROCEDURE lock_runtime_ask_to_yield(IN p_name VARBINARY(1155))
 SQL SECURITY DEFINER
 BEGIN
   DECLARE t BIGINT DEFAULT {clock};
   DECLARE v_count INT;
+  -- Holders ask another server, and a row of its own would stop the replication of a replica.
+  {only a primary}
   DELETE FROM lock_runtime_asked WHERE since < t - 86400000000;
   SELECT COUNT(*) INTO v_count FROM (
     SELECT token FROM lock_runtime_lock WHERE name = p_name AND kind = 'x' AND expires > t AND token IS NOT NULL
@@ -68,7 +70,7 @@ CREATE PROCEDURE lock_runtime_standing(IN p_calls MEDIUMBLOB)
 SQL SECURITY DEFINER
 BEGIN
   DECLARE v_at, v_length INT DEFAULT 1;
-  DECLARE v_name VARBINARY(1152);
+  DECLARE v_name VARBINARY(1155);
   DECLARE v_token BINARY(16);
   DECLARE v_standings TEXT CHARACTER SET latin1 DEFAULT '';
   WHILE v_at < LENGTH(p_calls) DO

@@ -4,7 +4,7 @@
 -- keep  how many grants of the lock to remember
 
 -- Notes the holders that are not noted yet, and forgets what is too much; null keeps everything.
-CREATE PROCEDURE lock_runtime_note_holders(IN p_name VARBINARY(1152), IN p_keep INT)
+CREATE PROCEDURE lock_runtime_note_holders(IN p_name VARBINARY(1155), IN p_keep INT)
 SQL SECURITY DEFINER
 BEGIN
   DECLARE t BIGINT DEFAULT {clock};
@@ -24,7 +24,7 @@ BEGIN
 END
 //
 -- Notes that the grant of a token has ended.
-CREATE PROCEDURE lock_runtime_note_release(IN p_name VARBINARY(1152), IN p_token BINARY(16), IN p_moment BIGINT)
+CREATE PROCEDURE lock_runtime_note_release(IN p_name VARBINARY(1155), IN p_token BINARY(16), IN p_moment BIGINT)
 SQL SECURITY DEFINER
 BEGIN
   UPDATE lock_runtime_history SET ended = p_moment, how = 'released'
@@ -33,7 +33,7 @@ END
 //
 -- grants(name) → the grants that are remembered, the newest first: kind, who, fence, since, until, how (null where a grant has
 -- not ended, or its lease expired), whether it holds the lock now.
-CREATE PROCEDURE lock_runtime_grants(IN p_name VARBINARY(1152))
+CREATE PROCEDURE lock_runtime_grants(IN p_name VARBINARY(1155))
 SQL SECURITY DEFINER
 BEGIN
   DECLARE t BIGINT DEFAULT {clock};

@@ -2,7 +2,7 @@
 
 -- Makes the row of a lock, and locks it. Waiters outlive a row that somebody has deleted. A duplicate is locked as by an
 -- update, so that two that make the same row do not wait for each other in a circle.
-CREATE PROCEDURE lock_runtime_make(IN p_name VARBINARY(1152))
+CREATE PROCEDURE lock_runtime_make(IN p_name VARBINARY(1155))
 SQL SECURITY DEFINER
 BEGIN
   INSERT INTO lock_runtime_lock (name, waiters, tail)
@@ -13,7 +13,7 @@ END
 //
 -- Locks the row of a lock, and makes it if it is wanted. A clock that is read after this is later than all earlier changes
 -- of the row.
-CREATE PROCEDURE lock_runtime_take(IN p_name VARBINARY(1152), IN p_make BOOL, OUT p_found BOOL)
+CREATE PROCEDURE lock_runtime_take(IN p_name VARBINARY(1155), IN p_make BOOL, OUT p_found BOOL)
 SQL SECURITY DEFINER
 BEGIN
   DECLARE CONTINUE HANDLER FOR NOT FOUND SET p_found = FALSE;
@@ -27,7 +27,7 @@ BEGIN
 END
 //
 -- Locks the guard, unless a transaction that has asserted the fence keeps it. Makes one that somebody has deleted.
-CREATE PROCEDURE lock_runtime_take_guard(IN p_name VARBINARY(1152), OUT p_taken BOOL)
+CREATE PROCEDURE lock_runtime_take_guard(IN p_name VARBINARY(1155), OUT p_taken BOOL)
 SQL SECURITY DEFINER
 BEGIN
   DECLARE CONTINUE HANDLER FOR NOT FOUND SET p_taken = FALSE;
@@ -41,7 +41,7 @@ END
 //
 -- Whether one more of this kind may hold the lock now. If its leases have ended, the guard is locked: a transaction that
 -- has asserted its fence keeps everybody out until it ends.
-CREATE PROCEDURE lock_runtime_may_enter(IN p_name VARBINARY(1152), IN p_kind VARBINARY(24), OUT p_may BOOL)
+CREATE PROCEDURE lock_runtime_may_enter(IN p_name VARBINARY(1155), IN p_kind VARBINARY(24), OUT p_may BOOL)
 SQL SECURITY DEFINER
 BEGIN
   DECLARE t BIGINT DEFAULT {clock};
@@ -63,7 +63,7 @@ END
 //
 -- Makes one more the holder, with the next fence, for ttl ms. The session is that of a waiter that has to confirm it.
 CREATE PROCEDURE lock_runtime_enter(
-  IN p_name VARBINARY(1152), IN p_kind VARBINARY(24), IN p_token BINARY(16), IN p_who BLOB, IN p_ttl INT,
+  IN p_name VARBINARY(1155), IN p_kind VARBINARY(24), IN p_token BINARY(16), IN p_who BLOB, IN p_ttl INT,
   IN p_session BINARY(16), OUT p_fence BIGINT
 )
 SQL SECURITY DEFINER
@@ -90,7 +90,7 @@ BEGIN
 END
 //
 -- Extends the lease of a token to ttl ms from now. The fence is null if it has no lease.
-CREATE PROCEDURE lock_runtime_extend(IN p_name VARBINARY(1152), IN p_token BINARY(16), IN p_ttl INT, OUT p_fence BIGINT)
+CREATE PROCEDURE lock_runtime_extend(IN p_name VARBINARY(1155), IN p_token BINARY(16), IN p_ttl INT, OUT p_fence BIGINT)
 SQL SECURITY DEFINER
 BEGIN
   DECLARE t BIGINT DEFAULT {clock};

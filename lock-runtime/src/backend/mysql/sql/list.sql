@@ -1,7 +1,7 @@
 -- Pages of locks, sorted by name. A pattern is one of LIKE; after is the last name of the page before, or empty.
 
 -- list(pattern, after, most) → the names of the next locks that are held or cool down.
-CREATE PROCEDURE lock_runtime_list(IN p_pattern BLOB, IN p_after VARBINARY(1152), IN p_most INT)
+CREATE PROCEDURE lock_runtime_list(IN p_pattern BLOB, IN p_after VARBINARY(1155), IN p_most INT)
 SQL SECURITY DEFINER
 BEGIN
   SELECT name FROM lock_runtime_lock WHERE name > p_after AND name LIKE p_pattern AND expires > {clock}
@@ -13,7 +13,7 @@ END
 --
 -- name, kind as the holder holds it (null while nobody does, or /2 for two permits that cool down), held by, waiting, µs since the
 -- first waiter joined, and of a holder, null where there is none: its name, ms left, fence, µs since its grant
-CREATE PROCEDURE lock_runtime_overview(IN p_pattern BLOB, IN p_after VARBINARY(1152), IN p_most INT, IN p_named INT)
+CREATE PROCEDURE lock_runtime_overview(IN p_pattern BLOB, IN p_after VARBINARY(1155), IN p_most INT, IN p_named INT)
 SQL SECURITY DEFINER
 BEGIN
   DECLARE t BIGINT DEFAULT {clock};

@@ -45,13 +45,13 @@ const ONLY_A_PRIMARY: &str = "IF CAST(@@global.read_only AS CHAR) NOT IN ('0', '
 /// The calls of a batch, as rows.
 const CALLS: &str = "JSON_TABLE(p_calls, '$[*]' COLUMNS (
     number INT PATH '$[0]', action CHAR(1) CHARACTER SET latin1 PATH '$[1]',
-    name VARCHAR(2304) CHARACTER SET latin1 PATH '$[2]', token CHAR(32) CHARACTER SET latin1 PATH '$[3]',
+    name VARCHAR(2310) CHARACTER SET latin1 PATH '$[2]', token CHAR(32) CHARACTER SET latin1 PATH '$[3]',
     ttl INT PATH '$[4]', who VARCHAR(8192) CHARACTER SET latin1 PATH '$[5]', first TINYINT PATH '$[6]'
   ))";
 
 /// The names of a sweep, as rows.
 const NAMES: &str =
-    "JSON_TABLE(v_names, '$[*]' COLUMNS (name VARCHAR(2304) CHARACTER SET latin1 PATH '$'))";
+    "JSON_TABLE(v_names, '$[*]' COLUMNS (name VARCHAR(2310) CHARACTER SET latin1 PATH '$'))";
 
 /// Whether the session of a waiter is gone, and is not that of the caller.
 const GONE: &str =

@@ -1,7 +1,7 @@
 -- The queue of a lock. Each procedure needs the row of the lock to be locked by this transaction.
 
 -- Removes all waiters of a session, which is stopped or gone.
-CREATE PROCEDURE lock_runtime_evict(IN p_name VARBINARY(1152), IN p_session BINARY(16))
+CREATE PROCEDURE lock_runtime_evict(IN p_name VARBINARY(1155), IN p_session BINARY(16))
 SQL SECURITY DEFINER
 BEGIN
   DELETE FROM lock_runtime_waiter WHERE name = p_name AND session = p_session;
@@ -10,7 +10,7 @@ END
 //
 -- Forgets leases that have ended. A session that was handed the lock and let the lease end without confirming it is
 -- stopped: none of its waiters would confirm either.
-CREATE PROCEDURE lock_runtime_settle(IN p_name VARBINARY(1152))
+CREATE PROCEDURE lock_runtime_settle(IN p_name VARBINARY(1155))
 SQL SECURITY DEFINER
 BEGIN
   DECLARE t BIGINT DEFAULT {clock};
@@ -47,7 +47,7 @@ END
 -- Hands the lock to the first waiters, as many as may hold it together. Their lease is their ttl, but at least 1 s, in which
 -- each waiter asks, and at most 3 s. The question of a waiter confirms its lease and sets the real ttl. A waiter whose bell
 -- nobody holds is gone, except of the calling session.
-CREATE PROCEDURE lock_runtime_serve(IN p_name VARBINARY(1152), IN p_session BINARY(16))
+CREATE PROCEDURE lock_runtime_serve(IN p_name VARBINARY(1155), IN p_session BINARY(16))
 SQL SECURITY DEFINER
 serve: BEGIN
   DECLARE v_kind VARBINARY(12);
@@ -106,7 +106,7 @@ END
 -- What a caller that is not granted the lock is told: the lease that ends first, and who waits. The number of waiters that
 -- the caller has itself does not count among the others.
 CREATE PROCEDURE lock_runtime_describe(
-  IN p_name VARBINARY(1152), IN p_own INT, OUT p_left BIGINT, OUT p_holder BLOB, OUT p_others INT, OUT p_longest BIGINT
+  IN p_name VARBINARY(1155), IN p_own INT, OUT p_left BIGINT, OUT p_holder BLOB, OUT p_others INT, OUT p_longest BIGINT
 )
 SQL SECURITY DEFINER
 BEGIN

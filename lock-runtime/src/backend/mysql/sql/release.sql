@@ -7,7 +7,7 @@
 
 -- All of release but the transaction.
 CREATE PROCEDURE lock_runtime_release_in(
-  IN p_name VARBINARY(1152), IN p_token BINARY(16), IN p_rest INT, IN p_leave BOOL, IN p_session BINARY(16),
+  IN p_name VARBINARY(1155), IN p_token BINARY(16), IN p_rest INT, IN p_leave BOOL, IN p_session BINARY(16),
   IN p_longest BIGINT, OUT p_ours BOOL
 )
 SQL SECURITY DEFINER
@@ -46,7 +46,7 @@ BEGIN
 END
 //
 CREATE PROCEDURE lock_runtime_release{noted}(
-  IN p_name VARBINARY(1152), IN p_token BINARY(16), IN p_rest INT, IN p_leave BOOL, IN p_session BINARY(16),
+  IN p_name VARBINARY(1155), IN p_token BINARY(16), IN p_rest INT, IN p_leave BOOL, IN p_session BINARY(16),
   IN p_longest BIGINT{keep}
 )
 SQL SECURITY DEFINER

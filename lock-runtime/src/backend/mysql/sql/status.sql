@@ -6,7 +6,7 @@
 -- waiter   as it wants it, name       place          since it joined
 --
 -- The waiters are those among the first 1000 whose session is not gone; those that are gone do not count.
-CREATE PROCEDURE lock_runtime_status(IN p_name VARBINARY(1152), IN p_session BINARY(16))
+CREATE PROCEDURE lock_runtime_status(IN p_name VARBINARY(1155), IN p_session BINARY(16))
 SQL SECURITY DEFINER
 BEGIN
   DECLARE t BIGINT DEFAULT {clock};
@@ -14,6 +14,7 @@ BEGIN
   DECLARE v_head, v_low BIGINT;
   DECLARE v_waiters, v_gone INT DEFAULT 0;
   DECLARE CONTINUE HANDLER FOR NOT FOUND SET v_waiters = 0;
+  {only a primary}
   SELECT kind, head, low, waiters INTO v_kind, v_head, v_low, v_waiters FROM lock_runtime_lock WHERE name = p_name;
   IF v_waiters > 0 THEN
     SELECT COUNT(*) INTO v_gone FROM lock_runtime_waiter

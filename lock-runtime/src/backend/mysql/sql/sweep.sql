@@ -4,16 +4,18 @@
 -- that fences grow over the deletion.
 --
 -- most  how many locks a page has, 200 at most; it has five times as many grants of histories. Renewals wait for this call
-CREATE PROCEDURE lock_runtime_sweep(IN p_after VARBINARY(1152), IN p_most INT)
+CREATE PROCEDURE lock_runtime_sweep(IN p_after VARBINARY(1155), IN p_most INT)
 SQL SECURITY DEFINER
 BEGIN
   DECLARE v_idle BIGINT DEFAULT {clock} - 3600000000;
   DECLARE v_forgotten BIGINT DEFAULT {clock} - 2764800000000;
   DECLARE v_locks INT DEFAULT LEAST(p_most, 200) - 1;
   DECLARE v_grants INT DEFAULT 5 * LEAST(p_most, 200) - 1;
-  DECLARE v_next VARBINARY(1152);
+  DECLARE v_next VARBINARY(1155);
   DECLARE v_names MEDIUMTEXT CHARACTER SET latin1;
   {begin}
+  -- On a replica, a deletion of its own would stop the replication.
+  {only a primary}
   -- MariaDB cuts longer lists short.
   IF @@SESSION.group_concat_max_len < 1048576 THEN SET SESSION group_concat_max_len = 1048576; END IF;
   SELECT MIN(name) INTO v_next FROM (

@@ -14,7 +14,7 @@ INSERT IGNORE INTO lock_runtime_run (server, noticed)
 //
 -- A row for each lock. Free once expires has passed; a row outlives the release, and remembers the fence.
 CREATE TABLE IF NOT EXISTS lock_runtime_lock (
-  name    VARBINARY(1152) NOT NULL PRIMARY KEY,
+  name    VARBINARY(1155) NOT NULL PRIMARY KEY,
   fence   BIGINT NOT NULL DEFAULT 0,                   -- of the latest acquisition
   low     BIGINT NOT NULL DEFAULT 0,                   -- the rows of sharer have this fence or a larger one
   head    BIGINT NOT NULL DEFAULT 0,                   -- all places in the queue are larger
@@ -31,14 +31,14 @@ CREATE TABLE IF NOT EXISTS lock_runtime_lock (
 -- The row that assert_fence locks to the end of a transaction, and that a grant to the next holder tries. Not the row of
 -- the lock, whose renewals would wait.
 CREATE TABLE IF NOT EXISTS lock_runtime_guard (
-  name    VARBINARY(1152) NOT NULL PRIMARY KEY,
+  name    VARBINARY(1155) NOT NULL PRIMARY KEY,
   low     BIGINT NOT NULL DEFAULT 0,                   -- the fence of the first of those who hold the lock together
   alone   BOOL NOT NULL DEFAULT TRUE                   -- whether that is the only one
 ) ENGINE = InnoDB ROW_FORMAT = DYNAMIC
 //
 -- The holders of shared locks, also while their permits cool down or are those of tickets (without a token).
 CREATE TABLE IF NOT EXISTS lock_runtime_sharer (
-  name    VARBINARY(1152) NOT NULL,
+  name    VARBINARY(1155) NOT NULL,
   fence   BIGINT NOT NULL,
   token   BINARY(16),
   who     BLOB NOT NULL,
@@ -51,7 +51,7 @@ CREATE TABLE IF NOT EXISTS lock_runtime_sharer (
 //
 -- The queues.
 CREATE TABLE IF NOT EXISTS lock_runtime_waiter (
-  name    VARBINARY(1152) NOT NULL,
+  name    VARBINARY(1155) NOT NULL,
   place   BIGINT NOT NULL,                             -- when it joined; smaller is earlier
   token   BINARY(16) NOT NULL,
   who     BLOB NOT NULL,
@@ -86,7 +86,7 @@ CREATE TABLE IF NOT EXISTS lock_runtime_asked (
 //
 -- The last grants of locks, where a manager keeps a history.
 CREATE TABLE IF NOT EXISTS lock_runtime_history (
-  name    VARBINARY(1152) NOT NULL,
+  name    VARBINARY(1155) NOT NULL,
   fence   BIGINT NOT NULL,
   token   BINARY(16) NOT NULL,
   who     BLOB NOT NULL,
@@ -105,6 +105,10 @@ CREATE TABLE IF NOT EXISTS lock_runtime_primary (
   server  VARBINARY(400) NOT NULL,
   noticed BIGINT NOT NULL                              -- when that server found another one here
 ) ENGINE = InnoDB ROW_FORMAT = DYNAMIC
+//
+-- Before the procedures that read it: those of an earlier version are being called meanwhile.
+INSERT IGNORE INTO lock_runtime_primary (one, server, noticed)
+  VALUES (TRUE, CONCAT(@@hostname, ':', @@port, ':', @@server_id), -1000000000000000)
 //
 CREATE TABLE IF NOT EXISTS lock_runtime_meta (
   one     BOOL NOT NULL PRIMARY KEY,

@@ -1,7 +1,7 @@
 -- issue(name, token, ticket, time) → whether the lock was ours: a ticket of this name keeps it closed for so many ms. Nobody is
 -- its holder meanwhile, so that neither a late renewal nor a release finds it.
 CREATE PROCEDURE lock_runtime_issue{noted}(
-  IN p_name VARBINARY(1152), IN p_token BINARY(16), IN p_ticket BLOB, IN p_time BIGINT{keep}
+  IN p_name VARBINARY(1155), IN p_token BINARY(16), IN p_ticket BLOB, IN p_time BIGINT{keep}
 )
 SQL SECURITY DEFINER
 BEGIN
@@ -49,7 +49,7 @@ END
 -- ticket   what the name of the ticket begins with
 -- longest  as in acquire
 CREATE PROCEDURE lock_runtime_adopt{noted}(
-  IN p_name VARBINARY(1152), IN p_token BINARY(16), IN p_who BLOB, IN p_kind VARBINARY(24), IN p_ttl INT,
+  IN p_name VARBINARY(1155), IN p_token BINARY(16), IN p_who BLOB, IN p_kind VARBINARY(24), IN p_ttl INT,
   IN p_ticket VARBINARY(200), IN p_longest BIGINT{keep}
 )
 SQL SECURITY DEFINER

@@ -37,6 +37,8 @@ pub(super) struct Claim {
     pub(super) changed: i64,
     /// The node of a cooldown that it has deleted last.
     pub(super) discarded: Option<Entry>,
+    /// The node ahead, once it was written and the queue was read since.
+    pub(super) passed: Option<Entry>,
     /// Whether it has yet to be confirmed that those behind are notified.
     pub(super) announcing: bool,
     /// How often in turn its node could not be created since nothing was above it.
@@ -118,6 +120,7 @@ impl Claim {
             is_next: false,
             changed: 0,
             discarded: None,
+            passed: None,
             announcing: false,
             without_above: 0,
             above_refused: None,

@@ -64,6 +64,8 @@ pub(super) struct Queue {
     unclaimed: HashMap<LeaseId, Entry>,
     /// The server's clock, as it was heard last.
     server_time: i64,
+    /// Whether it was heard when it was asked last.
+    is_time_known: bool,
 }
 
 impl Queue {
@@ -78,6 +80,7 @@ impl Queue {
             watches: Watches::default(),
             unclaimed: HashMap::new(),
             server_time: 0,
+            is_time_known: false,
         }
     }
 

@@ -12,6 +12,8 @@
 //! of ours waits for that one; and when that one has held the lock and is gone, nobody is
 //! ahead any more.
 
+use std::time::Duration;
+
 use super::claim::{Claim, Stage};
 use super::{Entry, Queue, SHORT};
 use crate::backend::Outcome;
@@ -26,6 +28,11 @@ use crate::types::crowd::Crowd;
 use crate::types::holder::Holder;
 use crate::types::kind::Kind;
 use crate::types::terms::LeaseId;
+
+/// How often a waiter looks whether the one ahead has entered, where nothing announces that.
+const PAUSE: Duration = Duration::from_millis(100);
+/// How often it looks at what closes the lock, while the time of the server is unknown.
+const UNTIL_TIME: Duration = Duration::from_secs(1);
 
 /// The queue of a lock after a change of this number.
 #[derive(Clone, Copy, Default)]
@@ -285,7 +292,7 @@ impl Queue {
         data: &[u8],
         stat: Stat,
     ) {
-        let Some(claim) = self.claims.get(&id) else {
+        let Some(claim) = self.claims.get_mut(&id) else {
             return;
         };
         // A node is also written when its holder is asked to yield. Only a permit of the same number
@@ -294,6 +301,10 @@ impl Queue {
         let is_same_permit = matches!(kind, Kind::Permits(_)) && entry.share.kind == kind;
         let holder = entry::holder(data);
         let is_ahead = matches!(step, Step::Ahead(_));
+        // It has entered since it was seen in the queue. If it is ahead once more, somebody has asked it to yield while it
+        // waits, and its grant writes nothing.
+        let has_entered = is_ahead && is_same_permit && !entry.is_timed() && stat.version > 0;
+        let looks = has_entered && claim.passed.replace(entry) != Some(entry);
         if is_ahead {
             let path = self.requests.path(claim, entry);
             self.watches.node(path, id);
@@ -301,9 +312,11 @@ impl Queue {
         if entry.is_timed() {
             return self.is_closed(now, id, step, entry, holder, stat);
         }
-        if is_ahead && is_same_permit && stat.version > 0 {
-            // It has entered since it was seen in the queue.
+        if looks {
             return self.look(id, false);
+        }
+        if has_entered {
+            self.claims.schedule(now.after(PAUSE), id);
         }
         match self.waits_ahead(id, entry) {
             Some(before) => self.report_same_holder(id, before),
@@ -329,7 +342,13 @@ impl Queue {
             return;
         }
         holder.remaining = Some(left);
-        self.claims.schedule(now.after(left), id);
+        // Somebody may have deleted the node to which the time is written.
+        let again = if self.is_time_known {
+            left
+        } else {
+            left.min(UNTIL_TIME)
+        };
+        self.claims.schedule(now.after(again), id);
         self.report_holder(id, Some(holder));
     }
 

@@ -29,7 +29,11 @@ impl Queue {
             (Recipient::Batch(members), reply) => self.written(now, members, reply),
             (Recipient::Heartbeat, Ok(_)) => self.beaten(),
             (Recipient::Heartbeat, Err(trouble)) => self.beat_refused(now, trouble),
-            (Recipient::Time, Ok(Reply::Stat(stat))) => self.server_time = stat.written,
+            (Recipient::Time, Ok(Reply::Stat(stat))) => {
+                self.server_time = stat.written;
+                self.is_time_known = true;
+            }
+            (Recipient::Time, Err(_)) => self.is_time_known = false,
             (Recipient::Above(id), Err(trouble)) => self.above_refused(id, trouble),
             (Recipient::Announcement(id), reply) => self.announced(id, reply.err()),
             (Recipient::Leftover(_), Ok(_) | Err(Trouble::NoNode)) => {}
@@ -210,14 +214,23 @@ impl Queue {
         if let Some(node) = self.claims.get(&id).and_then(|it| it.node) {
             self.discard_entry(id, node);
         }
-        let Some(claim) = self.claims.get(&id) else {
+        let Some(claim) = self.claims.get_mut(&id) else {
             return;
         };
         let cause = cause(trouble);
-        if claim.unwanted {
-            return self.released(id, Err(cause));
+        let outcome = if claim.unwanted {
+            let result = Err(cause);
+            Outcome::Released { id, result }
+        } else {
+            Outcome::Failed { id, cause }
+        };
+        if claim.stage == Stage::Finding {
+            // Its node may be there. It is looked for with each heartbeat.
+            claim.unwanted = true;
+            self.claims.report(outcome);
+        } else {
+            self.claims.retire(outcome);
         }
-        self.claims.retire(Outcome::Failed { id, cause });
     }
 
     /// Its node is gone, and with it the lock.
@@ -249,6 +262,12 @@ impl Queue {
             self.renew(id);
         }
         self.requests.discard_leftovers();
+        for id in self
+            .claims
+            .ids(|it| it.stage == Stage::Finding && it.unwanted)
+        {
+            self.look(id, false);
+        }
         for id in self.claims.ids(|it| it.announcing) {
             self.announce(id);
         }

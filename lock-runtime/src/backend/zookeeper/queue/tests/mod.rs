@@ -701,3 +701,101 @@ fn a_cooldown_that_may_not_be_deleted_is_not_deleted_again_at_full_speed() {
         "{outcomes:?}"
     );
 }
+
+#[test]
+fn a_permit_that_was_asked_while_it_waits_is_looked_at_with_pauses() {
+    let mut scene = Scene::new();
+    scene.acquire(Kind::Permits(2));
+    // A cooldown that has ended keeps both out until somebody deletes it.
+    let ahead = [format!("{}-rest", others("x", 0)), others("p2", 1)];
+    let mut calls = scene.waits_behind(&ahead, 2);
+    let mine = scene.claim(ID).node.unwrap().to_string();
+    let queue: Vec<_> = ahead.iter().cloned().chain([mine]).collect();
+    let mut looks = 0;
+    for _ in 0..20 {
+        for call in calls {
+            let reply = match &call.op {
+                Op::Read { path, .. } if path.ends_with("-rest") => continue,
+                Op::Read { .. } => Ok(Reply::Data {
+                    data: entry::data("somebody", TIMEOUT),
+                    stat: Stat {
+                        version: 1,
+                        ..Stat::default()
+                    },
+                }),
+                Op::Children { .. } => {
+                    looks += 1;
+                    Ok(children(queue.clone(), 77))
+                }
+                _ => continue,
+            };
+            scene.reply(call, reply);
+        }
+        calls = scene.calls();
+    }
+    assert_eq!(looks, 1);
+    scene.now = scene.now.after(Duration::from_millis(100));
+    scene.queue.tick(scene.now);
+    let is_look = |it: &Call| matches!(it.op, Op::Children { .. });
+    assert!(scene.calls().iter().any(is_look));
+}
+
+#[test]
+fn a_node_that_may_be_there_is_looked_for_until_its_queue_can_be_read() {
+    for gone in [false, true] {
+        let mut scene = Scene::new();
+        scene.acquire(Kind::Exclusive);
+        let calls = scene.calls();
+        let token = scene.claim(ID).token;
+        scene.connect_again(calls, 0);
+        if gone {
+            scene.queue.abandon(ID);
+        }
+        let look = scene.calls().remove(1);
+        scene.reply(look, Err(Trouble::NoRight));
+        let outcomes = scene.outcomes();
+        let is_reported = match &outcomes[..] {
+            [Outcome::Failed { .. }] => !gone,
+            [Outcome::Released { result, .. }] => gone && result.is_err(),
+            _ => false,
+        };
+        assert!(is_reported, "{outcomes:?}");
+        scene.now = scene.now.after(TIMEOUT / 4);
+        scene.queue.tick(scene.now);
+        let beat = scene.calls().pop().unwrap();
+        scene.reply(beat, Ok(Reply::Stat(Stat::default())));
+        let look = scene.calls().pop().unwrap();
+        let names = vec![format!("x-{token}-0000000004")];
+        scene.reply(look, Ok(children(names, 77)));
+        let read = scene.calls().pop().unwrap();
+        let (data, stat) = (Vec::new(), owned_by(7));
+        scene.reply(read, Ok(Reply::Data { data, stat }));
+        let delete = scene.calls().pop().unwrap();
+        assert!(matches!(delete.op, Op::Delete { .. }), "{delete:?}");
+        scene.reply(delete, Ok(Reply::Done));
+        assert!(scene.outcomes().is_empty());
+        assert_eq!(scene.queue.claims.len(), 0);
+    }
+}
+
+#[test]
+fn a_cooldown_is_looked_at_again_soon_where_the_time_is_unknown() {
+    let mut scene = Scene::new();
+    scene.acquire(Kind::Exclusive);
+    let cooldown = format!("{}-rest", others("x", 0));
+    let calls = scene.waits_behind(std::slice::from_ref(&cooldown), 1);
+    for call in calls {
+        let reply = match &call.op {
+            Op::Write { .. } => Err(Trouble::NoNode),
+            _ => Ok(Reply::Data {
+                data: entry::data("-somebody", Duration::from_secs(60)),
+                stat: Stat::default(),
+            }),
+        };
+        scene.reply(call, reply);
+    }
+    scene.now = scene.now.after(Duration::from_secs(1));
+    scene.queue.tick(scene.now);
+    let is_look = |it: &Call| matches!(it.op, Op::Children { .. });
+    assert!(scene.calls().iter().any(is_look));
+}
