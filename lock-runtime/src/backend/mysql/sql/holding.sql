@@ -51,6 +51,8 @@ BEGIN
   SELECT kind, low, expires INTO v_kind, v_low, v_expires FROM lock_runtime_lock WHERE name = p_name;
   IF v_expires <= t THEN
     CALL lock_runtime_take_guard(p_name, p_may);
+    -- Also for a clock that goes back before the next statement.
+    IF p_may THEN UPDATE lock_runtime_lock SET expires = 0 WHERE name = p_name; END IF;
   ELSEIF p_kind = 'x' OR SUBSTRING_INDEX(p_kind, '/', 1) <> v_kind THEN
     SET p_may = FALSE;
   ELSEIF p_kind = 'r' THEN

@@ -19,6 +19,7 @@ DECLARE
   r reply;
   its_fence bigint;
   its_place bigint;
+  now timestamptz;
 BEGIN
   IF plain_kind <> 'x' AND (plain_kind !~ '^(r|p[1-9][0-9]*(/[1-9][0-9]*)?)$' OR plain_kind <> acquire_slowly.kind) THEN
     RAISE EXCEPTION 'the kind is x, r, p and a number, or that with / and how many to take, not "%"', acquire_slowly.kind USING ERRCODE = '22023';
@@ -28,8 +29,9 @@ BEGIN
   IF its_fence IS NULL THEN
     -- Waiters go first.
     IF l.waiters > 0 AND NOT wait THEN l := put(serve(l, acquire_slowly.session)); END IF;
-    IF l.waiters = 0 AND may_enter(l, plain_kind, clock_timestamp()) THEN
-      l := enter(l, plain_kind, acquire_slowly.token, acquire_slowly.who, ttl, NULL, clock_timestamp());
+    now := clock_timestamp();
+    IF l.waiters = 0 AND may_enter(l, plain_kind, now) THEN
+      l := enter(l, plain_kind, acquire_slowly.token, acquire_slowly.who, ttl, NULL, now);
       l := put(l);
       its_fence := l.fence;
     ELSIF wait THEN
