@@ -62,6 +62,10 @@ pub(super) struct Client {
     pub(super) crowded: bool,
     /// Whether it shares no lock, and waits behind any number of others.
     pub(super) exclusive: bool,
+    /// How many may wait for a lock, if that is limited.
+    pub(super) limited: Option<u32>,
+    /// What was refused before its wait was over, since this was last looked at.
+    pub(super) refused: Vec<LeaseId>,
     /// What it has got since this was last looked at, and under which number.
     pub(super) entered: Vec<(LockKey, u64)>,
     /// Whether it only ever wants one lock, and how often it has got it.
@@ -107,6 +111,8 @@ struct Waiting {
     kind: Kind,
     adopts: Option<TicketId>,
     answer: oneshot::Receiver<Result<LockGuard, LockError>>,
+    /// When its wait is over.
+    ends: Option<Moment>,
     gives_up: Option<Moment>,
 }
 
@@ -136,6 +142,8 @@ impl Client {
             asked: 0,
             crowded: false,
             exclusive: false,
+            limited: None,
+            refused: Vec::new(),
             usual_ttl,
             entered: Vec::new(),
             eager: None,
@@ -181,12 +189,13 @@ impl Client {
         let ended =
             |(guard, _, until): &mut (LockGuard, Kind, Moment)| now >= *until || !guard.is_held();
         let ended = self.guards.extract_if(.., ended);
-        match (issuing, &mut self.downgrading) {
-            (Some(issuing), _) => ended.for_each(|(guard, ..)| issuing.ask(now, guard)),
-            (None, Some(downgrading)) => ended
-                .filter(|(_, kind, _)| *kind == Kind::Exclusive)
-                .for_each(|(guard, ..)| downgrading.ask(now, guard)),
-            (None, None) => drop(ended.collect::<Vec<_>>()),
+        let (mut issuing, mut downgrading) = (issuing, self.downgrading.as_mut());
+        for (guard, kind, _) in ended {
+            match (&mut issuing, &mut downgrading) {
+                (_, Some(downgrading)) if kind == Kind::Exclusive => downgrading.ask(now, guard),
+                (Some(issuing), _) => issuing.ask(now, guard),
+                _ => drop(guard),
+            }
         }
         if let Some(downgrading) = &mut self.downgrading {
             downgrading.give_up(now);
@@ -197,14 +206,14 @@ impl Client {
     }
 
     /// Turns a ticket into a guard again.
-    pub(super) fn adopt(&mut self, ticket: &Ticket) {
+    pub(super) fn adopt(&mut self, now: Moment, ticket: &Ticket) {
         self.asked += 1;
         let terms = Terms {
             kind: ticket.kind,
             adopts: Some(Box::new(ticket.id)),
             ..Terms::of(LeaseId(self.asked), &ticket.key.to_string(), self.usual_ttl)
         };
-        self.send(terms, None);
+        self.send(now, terms, None);
     }
 
     /// What the driver's thread does.
@@ -308,7 +317,7 @@ impl Client {
             self.acts_at = None;
             self.asked += 1;
             let id = LeaseId(self.asked);
-            return self.send(Terms::of(id, "a", LONGEST_TTL), None);
+            return self.send(now, Terms::of(id, "a", LONGEST_TTL), None);
         }
         let pick = self.rng.u8(..);
         let most = if self.crowded { 250 } else { 1200 };
@@ -341,6 +350,7 @@ impl Client {
         let limits = !wait.is_try() && self.coordinator.is_none() && self.rng.u8(..) < 25;
         let limits = limits && !self.exclusive;
         let max_waiters = limits.then(|| self.rng.u32(1..4));
+        let max_waiters = max_waiters.or(self.limited.filter(|_| !wait.is_try()));
         let terms = Terms {
             wait,
             renew: self.rng.u8(..) < 220 || self.steady,
@@ -352,12 +362,16 @@ impl Client {
         };
         let gives_up =
             (self.rng.u8(..) < 60).then(|| now.after(Duration::from_millis(self.rng.u64(0..3000))));
-        self.send(terms, gives_up);
+        self.send(now, terms, gives_up);
     }
 
-    fn send(&mut self, terms: Terms, gives_up: Option<Moment>) {
+    fn send(&mut self, now: Moment, terms: Terms, gives_up: Option<Moment>) {
         let (reply, answer): (Answer<LockGuard>, _) = oneshot::channel();
         let (id, kind, adopts) = (terms.id, terms.kind, terms.ticket());
+        let ends = match terms.wait {
+            Wait::AtMost(wait) => Some(now.after(wait)),
+            Wait::Forever => None,
+        };
         let terms = terms.into();
         let _ = self.mailbox.send(Op::Acquire { terms, reply });
         self.waiting.push(Waiting {
@@ -365,6 +379,7 @@ impl Client {
             kind,
             adopts,
             answer,
+            ends,
             gives_up,
         });
     }
@@ -383,7 +398,13 @@ impl Client {
             match self.waiting[index].answer.try_recv() {
                 Err(oneshot::error::TryRecvError::Empty) => index += 1,
                 answer => {
-                    let Waiting { kind, adopts, .. } = self.waiting.remove(index);
+                    let ended = self.waiting.remove(index);
+                    let Waiting { kind, adopts, .. } = ended;
+                    if let Ok(Err(LockError::Contended { .. })) = answer
+                        && ended.ends.is_none_or(|ends| now < ends)
+                    {
+                        self.refused.push(ended.id);
+                    }
                     if let Ok(Ok(guard)) = answer {
                         self.adopted.extend(adopts);
                         let long = self.rng.u8(..) < 20;

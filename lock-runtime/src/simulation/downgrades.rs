@@ -13,14 +13,14 @@ use crate::base::clock::Moment;
 use crate::held::guard::LockGuard;
 use crate::types::error::LockError;
 
-/// For how long a client goes on as a reader, in milliseconds.
-const TIMES: std::ops::Range<u64> = 1..3_000;
+/// For how long a client goes on as a reader at most, in milliseconds.
+const TIMES: [u64; 2] = [50, 3_000];
 
 /// The writers of a client that go on as readers.
 pub(super) struct Downgrading {
     rng: Rng,
     asked: Vec<Asked>,
-    done: usize,
+    pub(super) done: usize,
 }
 
 /// A downgrade without an answer.
@@ -30,7 +30,7 @@ struct Asked {
 }
 
 impl Downgrading {
-    fn new(rng: Rng) -> Self {
+    pub(super) fn new(rng: Rng) -> Self {
         Self {
             rng,
             asked: Vec::new(),
@@ -68,7 +68,8 @@ impl Downgrading {
             .retain_mut(|it| match it.answer.as_mut().poll(&mut cx) {
                 Poll::Pending => true,
                 Poll::Ready(answer) => {
-                    let until = now.after(Duration::from_millis(self.rng.u64(TIMES)));
+                    let most = TIMES[self.rng.usize(..2)];
+                    let until = now.after(Duration::from_millis(self.rng.u64(1..most)));
                     readers.extend(answer.map(|guard| (guard, until)));
                     false
                 }
@@ -89,7 +90,7 @@ impl Downgrading {
 /// How many writers went on as readers.
 fn downgrades(store: Store) -> usize {
     let mut done = 0;
-    for seed in seeds("0..250").step_by(50) {
+    for seed in seeds("0..250").step_by(49) {
         let mut world = World::new(seed, store, std::env::var_os("LOCK_SEED").is_some());
         for client in &mut world.clients {
             client.downgrading = Some(Downgrading::new(world.rng.fork()));

@@ -112,6 +112,7 @@ impl World {
         server.listeners.clear();
         server.published.clear();
         self.say(|| "a replica takes over".into());
+        self.forget_tickets();
         for client in 0..CLIENTS {
             self.disconnect(client, 0);
         }

@@ -5,6 +5,7 @@
 //! `LOCK_SEEDS=FROM..TO` chooses the seeds, `LOCK_SEED=N` one of them with a
 //! trace of what happened.
 
+mod asking;
 mod chains;
 mod client;
 mod disputes;
@@ -14,10 +15,13 @@ mod faults;
 mod history;
 mod hot;
 mod knowing;
+mod limits;
+mod refusals;
 mod seeds;
 mod server;
 mod sharded;
 mod tickets;
+mod tickets_of_readers;
 mod traffic;
 
 use std::cmp::Reverse;
@@ -29,6 +33,7 @@ use std::time::Duration;
 use fastrand::Rng;
 
 use crate::backend::queue::Rules;
+use crate::backend::queue::protocol::call::Bearer;
 use crate::backend::queue::protocol::message::Message;
 use crate::backend::queue::protocol::trouble::Trouble;
 use crate::backend::redis::protocol::call::Sent;
@@ -38,11 +43,14 @@ use crate::types::key::LockKey;
 use crate::types::kind::Kind;
 use crate::types::ticket::Ticket;
 
+use asking::{Asking, Standing};
 use chains::Counts;
 use client::Client;
 use disputes::Dispute;
 use failover::{Replica, Safeguard};
 use history::Checked;
+use limits::Limits;
+use refusals::Rights;
 use server::Server;
 use sharded::Shards;
 use tickets::Tickets;
@@ -75,6 +83,12 @@ struct World {
     checked: Option<Checked>,
     /// The tickets, if locks go from client to client.
     tickets: Option<Tickets>,
+    /// The rights of the clients, if some are withdrawn.
+    rights: Option<Rights>,
+    /// Who was asked to yield, if somebody asks.
+    asking: Option<Asking>,
+    /// How many may wait, if that is limited.
+    limits: Option<Limits>,
     /// Whether nobody is notified, as behind a pooler.
     silent: bool,
     /// Whether nothing goes wrong, and no way is long.
@@ -138,6 +152,20 @@ enum Event {
         server: usize,
     },
     Fault,
+    Cut {
+        client: usize,
+        server: usize,
+    },
+    /// The replica replaces the server.
+    FailOver,
+    /// Rights change.
+    Rights,
+    /// Somebody asks a holder to yield.
+    AskToYield,
+    /// A client looks whether it was asked.
+    Look(usize),
+    Looked(Wire, Vec<Bearer>),
+    Told(Wire, Vec<(Bearer, Standing)>),
     /// A client gets a ticket.
     Adopt(usize, Arc<Ticket>),
 }
@@ -198,6 +226,9 @@ impl World {
             disputes: Vec::new(),
             checked: Checked::of(store),
             tickets: None,
+            rights: None,
+            asking: None,
+            limits: None,
             silent: false,
             calm: false,
             loud: false,
@@ -219,6 +250,9 @@ impl World {
             self.happen(event);
             self.check()?;
             self.check_tickets()?;
+            self.check_endings()?;
+            self.check_asked()?;
+            self.check_limits()?;
             self.check_history()?;
             if self.is_over() {
                 return Ok(());
@@ -245,6 +279,7 @@ impl World {
         if let Event::Answer(wire, ..)
         | Event::Push(wire, _)
         | Event::Refused(wire, ..)
+        | Event::Told(wire, _)
         | Event::Replicated(wire, _) = &event
         {
             let resumes = self.clients[wire.client].paused_until;
@@ -266,6 +301,7 @@ impl World {
                     let now = self.now;
                     self.say(|| format!("{wire} reads {reply:?}"));
                     self.notified_by(wire.client, &sent.call, &reply);
+                    self.note_waiters(wire.client, &sent.call, &reply);
                     self.queue(wire).replied(now, sent, Ok(reply));
                     self.turn(wire.client);
                 }
@@ -273,9 +309,7 @@ impl World {
             Event::Push(wire, message) => {
                 if self.hears(wire) {
                     self.say(|| format!("{wire} hears of {message:?}"));
-                    if let Message::Revoked(token) = message {
-                        self.notified(wire.client, token);
-                    }
+                    self.note_message(wire.client, &message);
                     let now = self.now;
                     self.queue(wire).heard(now, message);
                     self.turn(wire.client);
@@ -290,6 +324,13 @@ impl World {
             Event::Replicated(wire, enough) => self.replicated(wire, enough),
             Event::Connect { client, server } => self.connect(client, server),
             Event::Fault => self.fault(),
+            Event::Cut { client, server } => self.disconnect(client, server),
+            Event::FailOver => self.fail_over(),
+            Event::Rights => self.change_rights(),
+            Event::AskToYield => self.ask_to_yield(),
+            Event::Look(client) => self.look(client),
+            Event::Looked(wire, held) => self.tell(wire, held),
+            Event::Told(wire, standings) => self.told(wire, standings),
             Event::Adopt(client, ticket) => self.adopt(client, &ticket),
             Event::Refused(wire, sent, trouble) => self.refused(wire, sent, trouble),
             Event::Topology(client) => self.hear_topology(client),
@@ -300,6 +341,16 @@ impl World {
                     self.plan_to_revoke();
                 }
             }
+        }
+    }
+
+    /// A client is about to hear of this.
+    fn note_message(&mut self, client: usize, message: &Message) {
+        match message {
+            Message::Revoked(token) => self.notified(client, *token),
+            Message::Wanted { tokens, .. } => self.note_asked(client, tokens),
+            Message::Granted(grant) => self.note_grant(grant.token),
+            _ => {}
         }
     }
 

@@ -239,7 +239,8 @@ impl Server {
         let terms = &bearer.terms;
         let lock = self.lock(now, bearer);
         let mut holders = lock.holders.iter_mut();
-        let Some(holder) = holders.find(|it| it.issued == Some(ticket)) else {
+        let is_it = |it: &&mut Holder| it.issued == Some(ticket) && it.kind == terms.kind;
+        let Some(holder) = holders.find(is_it) else {
             return Reply::NoTicket;
         };
         holder.token = Some(bearer.token);
@@ -341,6 +342,36 @@ impl Server {
         })
     }
 
+    /// Who holds a lock.
+    pub(super) fn holders(&self, now: Moment, key: &LockKey) -> Vec<(usize, Token)> {
+        let now = self.shows(now);
+        let holders = self.locks.get(key).into_iter().flat_map(|it| &it.holders);
+        let held = holders.filter(|it| now < it.until);
+        held.filter_map(|it| Some((it.client, it.token?))).collect()
+    }
+
+    /// How many wait for a lock.
+    pub(super) fn waiting(&self, key: &LockKey) -> usize {
+        self.locks.get(key).map_or(0, |it| it.queue.len())
+    }
+
+    /// Whether it notes who is asked to yield, and notifies nobody.
+    pub(super) fn has_notes(&self) -> bool {
+        self.known.is_some()
+    }
+
+    /// Under which fence a lock was held last, if it has to know.
+    pub(super) fn latest(&self, key: &LockKey) -> u64 {
+        self.known.as_ref().map_or(0, |it| it.fence(key))
+    }
+
+    /// Whether this token has the lock.
+    pub(super) fn is_held_by(&self, now: Moment, key: &LockKey, token: Token) -> bool {
+        let now = self.shows(now);
+        let mut holders = self.locks.get(key).into_iter().flat_map(|it| &it.holders);
+        holders.any(|it| it.token == Some(token) && now < it.until)
+    }
+
     pub(super) fn forget(&mut self, key: &LockKey) {
         self.locks.remove(key);
     }
@@ -426,6 +457,14 @@ impl Server {
     }
 }
 
+impl Holder {
+    /// A renewal of a writer does not find the reader that it has become. One of a reader finds the writer, of whom the
+    /// server may know yet.
+    fn is_as(&self, bearer: &Bearer) -> bool {
+        self.kind == Kind::Exclusive || self.kind == bearer.terms.kind
+    }
+}
+
 impl Lock {
     fn sweep(&mut self, now: Moment) {
         self.holders.retain(|it| now < it.until);
@@ -477,7 +516,7 @@ impl Lock {
 
     fn ends_after(&mut self, now: Moment, bearer: &Bearer, left: Duration) -> bool {
         let mut holders = self.holders.iter_mut();
-        let holder = holders.find(|it| it.token == Some(bearer.token));
+        let holder = holders.find(|it| it.token == Some(bearer.token) && it.is_as(bearer));
         holder.is_some_and(|it| {
             it.until = now.after(left);
             true

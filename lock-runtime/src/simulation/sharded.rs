@@ -149,22 +149,15 @@ fn elsewhere(key: &LockKey, server: usize, asking: bool) -> Trouble {
 }
 
 impl World {
-    /// Whether a node carries out a call; if not, its client hears why.
-    pub(super) fn is_refused(&mut self, wire: Wire, sent: &Sent) -> bool {
+    /// Whether another node has to carry out a call; its client hears so.
+    pub(super) fn is_sent_elsewhere(&mut self, wire: Wire, sent: &Sent) -> bool {
         let shards = self.shards.as_ref();
-        let Some(trouble) = shards.and_then(|it| it.refusal(wire.server, sent)) else {
-            return false;
-        };
-        self.say(|| format!("{wire} {:?} is refused: {}", sent.call, trouble.cause()));
-        let sent = Sent {
-            route: sent.route,
-            ..Sent::new(sent.call.clone(), sent.at)
-        };
-        let at = self.now.after(self.latency());
-        let at = at.max(self.link(wire).answers_until);
-        self.link(wire).answers_until = at;
-        self.at(at, Event::Refused(wire, sent, trouble));
-        true
+        let trouble = shards.and_then(|it| it.refusal(wire.server, sent));
+        let elsewhere = trouble.is_some();
+        if let Some(trouble) = trouble {
+            self.refuse(wire, sent, trouble);
+        }
+        elsewhere
     }
 
     /// A client hears that a call was not carried out: a redirection is followed.
@@ -173,22 +166,17 @@ impl World {
             return;
         }
         let now = self.now;
-        let Some(shards) = &mut self.shards else {
-            return;
-        };
-        let belief = &mut shards.beliefs[wire.client];
-        let followed = if let Some(redirect) = trouble.redirect() {
+        let mut to = None;
+        if let (Some(shards), Some(redirect)) = (&mut self.shards, trouble.redirect()) {
+            let belief = &mut shards.beliefs[wire.client];
             let from = node(&belief.routes, wire.server);
-            belief.routes.follow(now, from, redirect, &mut sent)
-        } else {
-            None
-        };
-        if let Some(to) = followed {
-            let server = belief.server_of(to);
+            let followed = belief.routes.follow(now, from, redirect, &mut sent);
+            to = followed.map(|it| belief.server_of(it));
+        }
+        if let Some(server) = to {
             self.post(wire.client, server, sent);
         } else {
-            let queue = &mut self.clients[wire.client].links[0].queue;
-            queue.replied(now, sent, Err(trouble));
+            self.queue(wire).replied(now, sent, Err(trouble));
         }
         self.turn(wire.client);
     }

@@ -1,7 +1,7 @@
-//! Locks that go from client to client by tickets: exactly one request adopts each, and nobody else holds its lock
-//! meanwhile.
+//! Locks that go from client to client by tickets: exactly one request adopts each, it can be adopted for its time, and
+//! nobody else holds its lock meanwhile.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
@@ -19,6 +19,7 @@ use crate::held::guard::LockGuard;
 use crate::types::error::LockError;
 use crate::types::kind::Kind;
 use crate::types::ticket::Ticket;
+use crate::types::ticket_id::TicketId;
 
 /// Of a ticket, in milliseconds.
 const TIMES: std::ops::Range<u64> = 100..6_000;
@@ -28,19 +29,19 @@ pub(super) struct Issuing {
     rng: Rng,
     asked: Vec<Asked>,
     got: Vec<Got>,
+    /// For how many it has asked.
+    pub(super) count: usize,
 }
 
 /// A ticket that has been asked for.
 struct Asked {
     answer: Pin<Box<dyn Future<Output = Result<Ticket, LockError>>>>,
-    since: Moment,
     lasts_until: Moment,
     gives_up: Option<Moment>,
 }
 
 struct Got {
     ticket: Ticket,
-    since: Moment,
     /// How long it lasts at least.
     lasts_until: Moment,
 }
@@ -51,6 +52,7 @@ impl Issuing {
             rng,
             asked: Vec::new(),
             got: Vec::new(),
+            count: 0,
         }
     }
 
@@ -59,12 +61,12 @@ impl Issuing {
         if self.rng.bool() {
             return;
         }
+        self.count += 1;
         let time = Duration::from_millis(self.rng.u64(TIMES));
         let gives_up =
             (self.rng.u8(..) < 40).then(|| now.after(Duration::from_millis(self.rng.u64(0..20))));
         self.asked.push(Asked {
             answer: Box::pin(guard.into_ticket(time)),
-            since: now,
             lasts_until: now.after(time),
             gives_up,
         });
@@ -86,7 +88,6 @@ impl Issuing {
                 Poll::Ready(answer) => {
                     self.got.extend(answer.map(|ticket| Got {
                         ticket,
-                        since: it.since,
                         lasts_until: it.lasts_until,
                     }));
                     false
@@ -106,12 +107,34 @@ impl Issuing {
 /// The tickets of a world, and what became of them.
 #[derive(Default)]
 pub(super) struct Tickets {
-    /// Those of exclusive locks that nobody has adopted.
+    /// Those that nobody has adopted.
     valid: Vec<Got>,
-    /// When locks were revoked, which may have had tickets.
-    revoked_at: Option<Moment>,
+    /// Those that a server has written, and when it has said so last.
+    written: BTreeMap<u128, Moment>,
+    /// When locks were revoked or forgotten, which may have had tickets.
+    forgotten_at: Option<Moment>,
     adopted: BTreeSet<u128>,
     refused: usize,
+    /// How many were those of readers.
+    pub(super) of_readers: usize,
+    /// One that could not be adopted.
+    lost: Option<Ticket>,
+}
+
+impl Tickets {
+    /// Whether a ticket that a client has got is there.
+    fn is_there(&self, ticket: &Ticket) -> bool {
+        let written = self.written.get(&{ ticket.id.0 }).copied();
+        written > self.forgotten_at
+    }
+
+    /// Somebody asks for a ticket that nobody has adopted, and does not get it.
+    fn is_missed(&mut self, now: Moment, id: TicketId) {
+        self.refused += 1;
+        let mut valid = self.valid.iter().filter(|it| now < it.lasts_until);
+        let lost = valid.find(|it| it.ticket.id == id);
+        self.lost = lost.map(|it| it.ticket.clone());
+    }
 }
 
 impl World {
@@ -135,50 +158,65 @@ impl World {
                 let to = self.rng.usize(..self.clients.len());
                 self.after(delay, Event::Adopt(to, Arc::new(got.ticket.clone())));
             }
-            if let Some(tickets) = &mut self.tickets
-                && got.ticket.kind == Kind::Exclusive
-                && tickets.revoked_at < Some(got.since)
-            {
-                tickets.valid.push(got);
+            if let Some(tickets) = &mut self.tickets {
+                tickets.of_readers += usize::from(got.ticket.kind == Kind::Read);
+                if tickets.is_there(&got.ticket) {
+                    tickets.valid.push(got);
+                }
             }
         }
     }
 
     pub(super) fn adopt(&mut self, client: usize, ticket: &Ticket) {
         if !self.clients[client].dead {
-            self.clients[client].adopt(ticket);
+            let now = self.now;
+            self.clients[client].adopt(now, ticket);
             self.turn(client);
         }
     }
 
     /// A server has carried out a call.
-    pub(super) fn note_adoption(&mut self, call: &Call, reply: &Reply) {
-        if let Some(tickets) = &mut self.tickets
-            && let Call::Acquire { bearer, .. } = call
-            && let Some(id) = bearer.terms.ticket()
-        {
-            match reply {
-                Reply::Granted { .. } => tickets.valid.retain(|it| it.ticket.id != id),
-                _ => tickets.refused += 1,
+    pub(super) fn note_ticket(&mut self, call: &Call, reply: &Reply) {
+        let now = self.now;
+        let Some(tickets) = &mut self.tickets else {
+            return;
+        };
+        match (call, reply) {
+            (Call::Issue { ticket, .. }, Reply::Ours(true)) => {
+                tickets.written.insert(ticket.0, now);
             }
+            (Call::Acquire { bearer, .. }, reply) => match (bearer.terms.ticket(), reply) {
+                (None, _) => {}
+                (Some(id), Reply::Granted { .. }) => {
+                    tickets.valid.retain(|it| it.ticket.id != id);
+                }
+                (Some(id), _) => tickets.is_missed(now, id),
+            },
+            _ => {}
         }
     }
 
-    /// Locks are revoked: tickets of any of them may be gone.
+    /// Locks are revoked or forgotten: tickets of any of them may be gone.
     pub(super) fn forget_tickets(&mut self) {
         if let Some(tickets) = &mut self.tickets {
             tickets.valid.clear();
-            tickets.revoked_at = Some(self.now);
+            tickets.forgotten_at = Some(self.now);
         }
     }
 
-    /// Unless a failover may have forgotten something: nobody holds the lock of a ticket, and nobody has adopted one that
-    /// somebody else has adopted.
+    /// A ticket that is there can be adopted. Unless a failover may have forgotten something: nobody holds the lock of a
+    /// ticket, and nobody has adopted one that somebody else has adopted.
     pub(super) fn check_tickets(&mut self) -> Result<(), String> {
-        let (Some(tickets), None) = (&mut self.tickets, &self.replica) else {
+        let Some(tickets) = &mut self.tickets else {
             return Ok(());
         };
+        if let Some(ticket) = tickets.lost.take() {
+            return Err(format!("{ticket} is nobody's, and cannot be adopted"));
+        }
         tickets.valid.retain(|it| self.now < it.lasts_until);
+        if self.replica.is_some() {
+            return Ok(());
+        }
         for (number, client) in self.clients.iter_mut().enumerate() {
             for id in client.adopted.drain(..) {
                 if !tickets.adopted.insert(id.0) {
@@ -195,10 +233,11 @@ impl World {
         let valid = self.tickets.iter().flat_map(|it| &it.valid);
         for Got { ticket, .. } in valid {
             for (number, client) in self.clients.iter().enumerate() {
-                let mut held = client.holds().map(|(guard, _)| guard);
-                let intrudes = |guard: &LockGuard| {
+                let mut held = client.holds();
+                let intrudes = |(guard, kind): (&LockGuard, Kind)| {
                     let (key, fence) = (guard.key(), guard.fencing_token().get());
-                    *key == ticket.key && !self.is_excused(number, key, fence)
+                    let shares = kind == ticket.kind && kind != Kind::Exclusive;
+                    *key == ticket.key && !shares && !self.is_excused(number, key, fence)
                 };
                 if held.any(intrudes) {
                     return Err(format!("client {number} holds the lock of {ticket}"));

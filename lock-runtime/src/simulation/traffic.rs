@@ -12,14 +12,16 @@ use crate::backend::redis::protocol::call::Sent;
 impl World {
     /// A late command of an old connection runs too: its answer is not heard.
     pub(super) fn execute(&mut self, wire: Wire, sent: Sent) {
-        if self.is_refused(wire, &sent) {
+        if self.is_sent_elsewhere(wire, &sent) || self.is_forbidden(wire, &sent) {
             return;
         }
         self.counts.asks(wire.client, &sent.call);
+        let waiting = self.count_waiters(wire.server, &sent.call);
         let server = &mut self.servers[wire.server];
         let reply = server.execute(self.now, wire.client, &sent.call);
         let published = std::mem::take(&mut server.published);
-        self.note_adoption(&sent.call, &reply);
+        self.note_ticket(&sent.call, &reply);
+        self.note_limit(wire, &sent.call, waiting, &reply);
         self.note_call(wire.client, &sent.call, &reply, &published);
         self.say(|| format!("{wire} {:?} -> {reply:?}", sent.call));
         if self.replica.is_some() {
@@ -62,6 +64,7 @@ impl World {
     pub(super) fn turn(&mut self, client: usize) {
         let now = self.now;
         let asks = self.calm || self.faulty();
+        let before = self.steps(client);
         let it = &mut self.clients[client];
         if it.dead {
             return;
@@ -73,6 +76,7 @@ impl World {
         }
         it.act(now, asks);
         it.drive(now);
+        self.may_forget_reader(before, client);
         self.note_polls(client);
         let it = &mut self.clients[client];
         for (key, fence) in it.entered.drain(..) {
