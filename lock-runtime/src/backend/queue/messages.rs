@@ -86,7 +86,12 @@ impl<S: Step> Queue<S> {
                 self.form_chain(id, fence, &followers);
             }
             // It is being released, is a reader by now, or has a larger number than they would have.
-            _ => self.queue_again(now, &followers),
+            _ => {
+                // It waited for longer than its forbidden leave was to be repeated.
+                let ends = now.after(claim.bearer.terms.ttl.min(CLAIM_TTL));
+                claim.forbidden = claim.forbidden.map(|until| until.max(ends));
+                self.queue_again(now, &followers);
+            }
         }
     }
 

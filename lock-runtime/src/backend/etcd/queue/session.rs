@@ -127,7 +127,7 @@ impl Session {
         self.send(now, Step::Mark(lease), call, around);
     }
 
-    /// The marker of `lease` was not where it was expected: a late call has written it at this
+    /// The marker of `lease` was not where a call expected it: a late call has written it at this
     /// revision, or a backup from before it was written last was put back, and it has to be
     /// written again. Where there is no marker, the lease has ended.
     pub(super) fn found_marker(
@@ -143,7 +143,8 @@ impl Session {
             && open.lease == lease
             && let Marker::Written(known) = open.marker
         {
-            open.marker = if revision > known {
+            // Another call may have found it before.
+            open.marker = if revision >= known {
                 Marker::Written(revision)
             } else {
                 Marker::Due(now)

@@ -301,6 +301,7 @@ impl Queue {
         };
         let lock = claim.terms.key.clone();
         claim.token = token;
+        claim.created = 0;
         claim.noted = None;
         if let Some(slot) = claim.slot.take().filter(|_| !claim.is_unsure()) {
             self.slots.free(&lock, slot);

@@ -20,7 +20,7 @@ BEGIN
   {only a primary}
   -- Without a row there is nothing to lock but a gap, which would keep others from making theirs.
   SELECT low INTO v_low FROM lock_runtime_guard WHERE name = v_name;
-  -- It only grows. A token that is too small locks nothing: the transaction may go on for long.
+  -- It only grows. Where the snapshot shows that a token is too small, nothing is locked: the transaction may go on for long.
   IF v_low <= p_fence THEN
     -- As the row is now, whatever the snapshot of the transaction shows. Somebody may have deleted it.
     SET v_low = NULL;

@@ -2,7 +2,7 @@
 //! node succeeds once.
 
 use super::Queue;
-use super::claim::Stage;
+use super::claim::{Claim, Stage};
 use crate::backend::Outcome;
 use crate::backend::zookeeper::call::{Recipient, Step, cause};
 use crate::backend::zookeeper::protocol::entry::{self, Entry};
@@ -144,6 +144,17 @@ impl Queue {
         if let Some(node) = self.claims.get(&id).and_then(|it| it.node) {
             self.discard_entry(id, node);
         }
-        self.claims.retire(Outcome::Failed { id, cause });
+        let session = self.session.as_ref().map(|it| it.identity.id);
+        let claim = self.claims.get_mut(&id);
+        let may_be_adopted = |it: &&mut Claim| {
+            it.stage == Stage::Seeking && it.adopted_in.is_some() && it.adopted_in == session
+        };
+        if let Some(claim) = claim.filter(may_be_adopted) {
+            // Its node may be there. It is looked for with each heartbeat.
+            claim.unwanted = true;
+            self.claims.report(Outcome::Failed { id, cause });
+        } else {
+            self.claims.retire(Outcome::Failed { id, cause });
+        }
     }
 }

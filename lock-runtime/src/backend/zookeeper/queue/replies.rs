@@ -262,11 +262,12 @@ impl Queue {
             self.renew(id);
         }
         self.requests.discard_leftovers();
-        for id in self
-            .claims
-            .ids(|it| it.stage == Stage::Finding && it.unwanted)
-        {
-            self.look(id, false);
+        for id in self.claims.ids(|it| it.unwanted) {
+            match self.claims.get(&id).map(|it| it.stage) {
+                Some(Stage::Finding) => self.look(id, false),
+                Some(Stage::Seeking) => self.seek(id),
+                _ => {}
+            }
         }
         for id in self.claims.ids(|it| it.announcing) {
             self.announce(id);

@@ -106,7 +106,9 @@ impl Requests {
 
     /// A node is still to be deleted.
     pub(super) fn not_discarded(&mut self, path: String) {
-        self.leftovers.push(path);
+        if !self.leftovers.contains(&path) {
+            self.leftovers.push(path);
+        }
     }
 
     /// Deletes what could not be deleted before.

@@ -231,3 +231,24 @@ fn the_calls_of_a_transaction_without_an_answer_may_all_have_been_done() {
         "the call without an answer has deleted it"
     );
 }
+
+#[test]
+fn a_marker_that_another_call_has_found_is_not_written_again() {
+    let mut story = Story::with_session(1);
+    (1..3).for_each(|id| acquire(&mut story, id));
+    let sent = batch(&mut story);
+    // A late call has written the marker.
+    let refused = || txn(9, false, vec![read(9, vec![marker(9)])]);
+    answer(&mut story, &sent, 9, vec![refused(), refused()]);
+    story.pass(Duration::ZERO);
+    let is_mark = |it: &Recipient| matches!(it, Recipient::Session(_, SessionStep::Mark(_)));
+    assert!(story.find(is_mark).is_none());
+    let sent = batch(&mut story);
+    answer(
+        &mut story,
+        &sent,
+        10,
+        vec![entered(0, vec![]), entered(0, vec![])],
+    );
+    (1..3).for_each(|id| assert_eq!(story.granted(id).0, 10));
+}

@@ -261,3 +261,34 @@ fn an_adopter_that_has_gone_away_deletes_its_node() {
     scene.reply(delete, Ok(Reply::Done));
     assert_eq!(released(&mut scene), Some(false));
 }
+
+#[test]
+fn a_node_that_may_be_adopted_is_looked_for_until_its_queue_can_be_read() {
+    let mut scene = Scene::new();
+    adopt(&mut scene);
+    let calls = found(&mut scene, Duration::ZERO);
+    let token = scene.claim(ID).token;
+    scene.connect_again(calls, 0);
+    let look = scene.calls().pop().unwrap();
+    scene.reply(look, Err(Trouble::NoRight));
+    assert!(matches!(
+        scene.outcomes()[..],
+        [Outcome::Failed { id: ID, .. }]
+    ));
+    scene.now = scene.now.after(TIMEOUT / 4);
+    scene.queue.tick(scene.now);
+    let mut calls = scene.calls();
+    let beat = calls
+        .iter()
+        .position(|it| matches!(it.to, Recipient::Heartbeat));
+    let beat = calls.remove(beat.unwrap());
+    scene.reply(beat, Ok(Reply::Stat(Stat::default())));
+    let look = scene.calls().pop().unwrap();
+    let own = format!("x-{token}-0000000004");
+    scene.reply(look, Ok(children(vec![own], 9)));
+    let delete = scene.calls().pop().unwrap();
+    assert!(matches!(delete.op, Op::Delete { .. }), "{delete:?}");
+    scene.reply(delete, Ok(Reply::Done));
+    assert!(scene.outcomes().is_empty());
+    assert_eq!(scene.queue.claims.len(), 0);
+}
