@@ -7,7 +7,7 @@ use std::time::Duration;
 use fastrand::Rng;
 
 use super::failover::Safeguard;
-use super::seeds::seeds;
+use super::seeds::{run, seeds};
 use super::{Store, World};
 use crate::base::clock::Moment;
 use crate::held::guard::LockGuard;
@@ -95,9 +95,7 @@ fn downgrades(store: Store) -> usize {
         for client in &mut world.clients {
             client.downgrading = Some(Downgrading::new(world.rng.fork()));
         }
-        if let Err(fault) = world.run() {
-            panic!("seed {seed}: {fault} (LOCK_SEED={seed} shows what happened)");
-        }
+        run(&mut world, seed);
         let clients = world.clients.iter();
         done += clients
             .filter_map(|it| Some(it.downgrading.as_ref()?.done))

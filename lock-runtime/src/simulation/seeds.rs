@@ -7,11 +7,16 @@ use super::chains::Counts;
 use super::failover::Safeguard;
 use super::{Store, World};
 
-fn simulate(seed: u64, store: Store, loud: bool) -> Counts {
-    let mut world = World::new(seed, store, loud);
+/// Runs a world to its end; panics with its seed at the first fault.
+pub(super) fn run(world: &mut World, seed: u64) {
     if let Err(fault) = world.run() {
         panic!("seed {seed}: {fault} (LOCK_SEED={seed} shows what happened)");
     }
+}
+
+fn simulate(seed: u64, store: Store, loud: bool) -> Counts {
+    let mut world = World::new(seed, store, loud);
+    run(&mut world, seed);
     world.count_steps();
     world.counts
 }
