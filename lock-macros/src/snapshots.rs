@@ -37,6 +37,13 @@ const CASES: &[(&str, &str, &str)] = &[
         "async fn close(from: u32, bank: &Bank) -> Result<(), BankError> { bank.close(from).await }",
     ),
     (
+        "arms",
+        r#"key = "stock:{id}", manager = match shop { Some(shop) => &shop.locks, None => here },
+           permits = limits::Of::<T>::PERMITS"#,
+        "async fn count<T>(id: u32, shop: Option<&Shop>, here: &LockManager)
+            -> Result<Box<dyn Iterator<Item = impl Display>>, ShopError> { list(id) }",
+    ),
+    (
         "settings",
         r#"key = "report", min_hold = "1m", max_hold = "10m", mode = "read", reentrant = true"#,
         "async fn report() -> io::Result<()> { Ok(()) }",
@@ -129,6 +136,13 @@ const CASES: &[(&str, &str, &str)] = &[
         }",
     ),
     (
+        "borrowed_future",
+        r#"key = "stock""#,
+        "fn f<'a>(&'a self) -> Pin<Box<dyn Future<Output = Result<&'a str, E>> + 'a>> {
+            Box::pin(async { Ok(&*self.name) })
+        }",
+    ),
+    (
         "mistakes",
         r#"kye = "stock:{id}", ttl = 10, wait = "5", permits = 2, mode = "read""#,
         "fn buy(id: u32) { body() }",
@@ -145,7 +159,7 @@ fn expansions() {
 
 #[test]
 fn key_by_hand() {
-    let expanded = key_macro(r#""stock:{id}:{COLOR}:{size:04}""#.parse().unwrap());
+    let expanded = key_macro(r#"my::locking, "stock:{id}:{COLOR}:{size:04}""#.parse().unwrap());
     check("key", &format!("fn f() -> LockKey {expanded}"));
 }
 

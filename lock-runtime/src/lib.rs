@@ -1,14 +1,13 @@
 //! Distributed locks for async functions.
 //!
-//! Write one attribute, and the function runs in one process at a time:
+//! Write one attribute, and one call per key runs at a time:
 //!
 //! ```
 //! use lock_runtime::{LockError, distributed_lock};
 //!
 //! #[distributed_lock(key = "stock:{item}", ttl = "10s", wait = "5s")]
-//! async fn buy(item: &str, count: u8) -> Result<u8, LockError> {
-//!     Ok(count) // meanwhile, no other process runs this for the same item
-//! }
+//! async fn buy(item: &str, count: u8) -> Result<u8, LockError> { Ok(count) // meanwhile, no other
+//! call runs this for the same item }
 //!
 //! #[tokio::main(flavor = "current_thread")]
 //! async fn main() -> Result<(), LockError> {
@@ -24,9 +23,9 @@
 //!
 //! # Connect once
 //!
-//! [`init`] connects, and installs the [`LockManager`] that annotated functions use. Keep its value until the end of
-//! `main`. A URL is enough; [`LockConfig`] has the settings, also from the environment or, with the feature `serde`,
-//! from a configuration file.
+//! [`init`] connects, and installs the [`LockManager`] that annotated functions use. Keep its
+//! return value until `main` ends. A URL is enough; [`LockConfig`] has the settings, and reads them
+//! from the environment or, with the feature `serde`, from a configuration file.
 //!
 //! ```
 //! # #[tokio::main(flavor = "current_thread")]
@@ -72,8 +71,8 @@
 //! # Reject late writes
 //!
 //! A lock cannot stop a write that has left the process. If a late write would do harm, send
-//! [`LockGuard::fencing_token`] with each write: a database that rejects a smaller number than the last one accepts no
-//! write of an overtaken holder.
+//! [`LockGuard::fencing_token`] with each write: a database that rejects numbers below the largest
+//! it has seen accepts no write of an overtaken holder.
 //!
 //! # Look at locks
 //!
@@ -102,7 +101,7 @@
 //! | `postgres` | no | locks in a PostgreSQL database, `postgres://` |
 //! | `serde` | no | deserializes [`LockConfig`] as a part of a program's configuration, and serializes the answers of [`inspect`] |
 //! | `testing` | no | locks and errors for the tests of programs |
-//! | `tls` | no | encrypted connections, `rediss://`, `valkeys://` and `etcds://` |
+//! | `tls` | no | encrypted connections, such as `rediss://`, `etcds://` and `zookeepers://` |
 //! | `tls-native-roots` | no | trusts the certificate authorities of the system |
 //! | `zookeeper` | no | locks that survive a failover, `zookeeper://` |
 
@@ -257,7 +256,10 @@ pub mod testing {
 /// # example().unwrap();
 /// ```
 #[cfg(feature = "macros")]
-pub use lock_macros::key;
+#[macro_export]
+macro_rules! key {
+    ($($template:tt)*) => { $crate::__private::key!($crate, $($template)*) };
+}
 
 /// Runs the body of an `async fn` under a lock.
 ///
@@ -266,16 +268,16 @@ pub use lock_macros::key;
 /// | `key` | a string; expressions over the arguments in braces, with or without a format spec; or several strings in an array, `["acct:{from}", "acct:{to}"]`, taken all or none | required, unless there is a `ticket` |
 /// | `ticket` | an expression for a [`Ticket`], whose lock is adopted; not with `key`, `mode`, `permits`, `take`, `max_waiters`, `reentrant` | none |
 /// | `ttl` | `"1m 30s"`, units `h`, `m`, `s`, `ms`, or an expression of type `Duration` over the arguments; 100 ms to 24 h | [`LockConfig::ttl`] |
-/// | `wait` | the same, `"0s"` to try once, or `"forever"` | [`LockConfig::wait`] |
+/// | `wait` | written as `ttl`, without its bounds: `"0s"` tries once; or `"forever"` | [`LockConfig::wait`] |
 /// | `renew` | `true`; `false`: a fixed lease, and the body is stopped at its end | `true` |
-/// | `min_hold` | `"1m"`, a duration as `ttl`: nobody else gets the lock before this time has passed since the grant, even if the body ends sooner, panics or is dropped; the caller does not wait. A reentrant call ignores it | none |
-/// | `max_hold` | `"10m"`, a duration as `ttl`: the lock is held for at most this long; then the body is stopped, or notified with `on_lost = "notify"`. In a reentrant call, it stops only the inner call | none |
+/// | `min_hold` | `"1m"`, written as `ttl`, at most 24 h: nobody else gets the lock before this time has passed since the grant, even if the body ends sooner, panics or is dropped; the caller does not wait. A reentrant call ignores it | none |
+/// | `max_hold` | `"10m"`, written as `ttl`, 10 ms to 24 h: the lock is held for at most this long; then the body is stopped, or notified with `on_lost = "notify"`. In a reentrant call, it stops only the inner call | none |
 /// | `mode` | `"exclusive"`; `"read"`: readers share the lock; `"write"`: the same as `"exclusive"` | `"exclusive"` |
 /// | `permits` | `4`, or an expression of type `u32`: up to this many holders at once; not with a `mode` | one holder |
 /// | `take` | `2`, or an expression of type `u32`: how many of the `permits` the call takes | `1` |
-/// | `max_waiters` | `8`, or an expression of type `u32`: if so many wait already, [`LockError::Contended`] at once; not with `wait = "0s"` | the manager's, no limit |
-/// | `reentrant` | `true` or `false`: a call from the body that takes the same lock re-enters it, instead of failing with [`LockError::AlreadyHeld`] | `false` |
-/// | `release` | `"detached"`; `"confirmed"`: return after the server has confirmed the release | `"detached"` |
+/// | `max_waiters` | `8`, or an expression of type `u32`: if this many wait already, [`LockError::Contended`] at once; not with `wait = "0s"` | the manager's, no limit |
+/// | `reentrant` | `true` or `false`: called under the same lock, this function re-enters it, instead of failing with [`LockError::AlreadyHeld`] | `false` |
+/// | `release` | `"detached"`; `"confirmed"`: return after the server's answer to the release, whose failure is ignored | `"detached"` |
 /// | `on_lost` | `"cancel"`: the body is stopped; `"notify"`: the body runs on, and can ask its guard | `"cancel"` |
 /// | `on_error` | a closure or path that turns a [`LockError`] into the return value | [`FromLockError`] |
 /// | `guard` | the name of a `&`[`LockGuard`] in the body | none |

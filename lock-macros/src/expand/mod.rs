@@ -8,7 +8,7 @@ mod pieces;
 mod site;
 
 use proc_macro2::{Ident, Span, TokenStream};
-use quote::{ToTokens as _, quote, quote_spanned};
+use quote::{quote, quote_spanned};
 use syn::{Path, Type};
 
 use crate::parse::keys::Key;
@@ -16,7 +16,7 @@ use crate::parse::values::{OnLost, Release};
 use crate::validate::scope::Scope;
 use crate::validate::{Lock, Source};
 use output::nameable;
-use pieces::{borrow, crate_at, default_crate, shown_at};
+use pieces::{crate_at, default_crate, given, shown_at};
 
 /// The function, with acquire, hold and release around its body.
 pub(crate) fn attribute(lock: &Lock<'_>) -> TokenStream {
@@ -26,8 +26,8 @@ pub(crate) fn attribute(lock: &Lock<'_>) -> TokenStream {
 }
 
 /// The expression that builds the key of `key!("…")`.
-pub(crate) fn key(key: &Key) -> TokenStream {
-    key::key(key, Scope::Anything, &default_crate())
+pub(crate) fn key(key: &Key, krate: &Path) -> TokenStream {
+    key::key(key, Scope::Anything, krate)
 }
 
 struct Expansion<'a> {
@@ -101,10 +101,7 @@ impl Expansion<'_> {
         let function = site::function(self.lock, krate);
         let (verb, source) = match self.lock.source {
             Source::Keys(keys) => ("acquire", key::all(keys)),
-            Source::Ticket(ticket) => {
-                let ticket = borrow(ticket.clone(), shown_at(ticket));
-                ("adopt", ticket.into_token_stream())
-            }
+            Source::Ticket(ticket) => ("adopt", given(ticket)),
         };
         let call = |name: &str| Ident::new(name, Span::mixed_site());
         match &self.lock.args.manager {
@@ -116,7 +113,7 @@ impl Expansion<'_> {
             }
             Some(manager) => {
                 let verb = call(&format!("{verb}_with"));
-                let manager = borrow(manager.clone(), shown_at(manager));
+                let manager = given(manager);
                 quote_spanned! {Span::mixed_site()=>
                     #krate::__private::#verb(#manager, #site, #function, #source)
                 }
@@ -140,15 +137,14 @@ impl Expansion<'_> {
         let hint = self.hint();
         let guard = self.guard();
         let body = self.lock.body;
-        let block = if hint.is_none() && guard.is_none() {
-            body.clone()
-        } else {
-            // With the user's span, a lint would call these braces superfluous.
-            let mut inner = body.clone();
-            inner.set_span(shown_at(&inner));
-            function::braces(body, quote!(#hint #guard #inner))
-        };
-        quote_spanned!(shown_at(&block)=> async move #block)
+        if hint.is_none() && guard.is_none() {
+            // With the user's span, a lint would call `async { future.await }` redundant.
+            return quote_spanned!(shown_at(body)=> async move #body);
+        }
+        let inner = function::inner(body);
+        let block = function::braces(body, quote!(#hint #guard #inner));
+        // With another span, errors about borrows would not name the variables.
+        quote_spanned!(body.span()=> async move #block)
     }
 
     fn hint(&self) -> Option<TokenStream> {

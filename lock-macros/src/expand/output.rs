@@ -2,7 +2,7 @@
 
 use proc_macro2::TokenStream;
 use quote::ToTokens as _;
-use syn::{GenericArgument, PathArguments, Type};
+use syn::{GenericArgument, Path, PathArguments, Type, TypeParamBound};
 
 /// The type with `_` for every `impl Trait` in it; `None` for a type that is all `impl Trait`.
 pub(crate) fn nameable(ty: &Type) -> Option<TokenStream> {
@@ -24,17 +24,28 @@ fn infer_impl_traits(ty: &mut Type) {
         Type::Reference(reference) => infer_impl_traits(&mut reference.elem),
         Type::Slice(slice) => infer_impl_traits(&mut slice.elem),
         Type::Tuple(tuple) => tuple.elems.iter_mut().for_each(infer_impl_traits),
-        Type::Path(path) => {
-            for segment in &mut path.path.segments {
-                if let PathArguments::AngleBracketed(arguments) = &mut segment.arguments {
-                    for argument in &mut arguments.args {
-                        if let GenericArgument::Type(ty) = argument {
-                            infer_impl_traits(ty);
-                        }
-                    }
+        Type::Path(path) => infer_in_path(&mut path.path),
+        Type::TraitObject(object) => {
+            for bound in &mut object.bounds {
+                if let TypeParamBound::Trait(bound) = bound {
+                    infer_in_path(&mut bound.path);
                 }
             }
         }
         _ => {}
+    }
+}
+
+fn infer_in_path(path: &mut Path) {
+    for segment in &mut path.segments {
+        if let PathArguments::AngleBracketed(arguments) = &mut segment.arguments {
+            for argument in &mut arguments.args {
+                match argument {
+                    GenericArgument::Type(ty) => infer_impl_traits(ty),
+                    GenericArgument::AssocType(assoc) => infer_impl_traits(&mut assoc.ty),
+                    _ => {}
+                }
+            }
+        }
     }
 }

@@ -1,7 +1,7 @@
 //! Small pieces of generated code: the path of the runtime, borrowed expressions, spans.
 
 use proc_macro2::{Span, TokenStream};
-use quote::ToTokens as _;
+use quote::{ToTokens as _, quote_spanned};
 use syn::spanned::Spanned;
 use syn::{Expr, ExprReference, Path, Token};
 
@@ -24,6 +24,20 @@ pub(crate) fn crate_at(krate: &Path, span: Span) -> TokenStream {
             tree
         })
         .collect()
+}
+
+/// `&expr`, as an argument of a function that expects a reference.
+pub(crate) fn given(expr: &Expr) -> TokenStream {
+    let borrowed = borrow(expr.clone(), shown_at(expr)).into_token_stream();
+    let has_arms = matches!(
+        expr,
+        Expr::Block(_) | Expr::If(_) | Expr::Match(_) | Expr::Paren(_) | Expr::Unsafe(_)
+    );
+    if !has_arms {
+        return borrowed;
+    }
+    // Each arm may be a reference: what the function expects must not reach them.
+    quote_spanned!(Span::mixed_site()=> match #borrowed { lock_argument => lock_argument })
 }
 
 /// `&expr`, in parentheses where they are needed.

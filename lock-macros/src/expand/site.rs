@@ -172,12 +172,13 @@ fn end_of(path: &ExprPath) -> Span {
     last.map_or_else(Span::mixed_site, shown_at)
 }
 
-/// Whether the path may start with a type parameter or `Self`, which no item can name. By
-/// convention, only types start with a capital letter.
+/// Whether the path may name a type parameter or `Self`, which no item can. By convention, only types
+/// start with a capital letter.
 fn may_be_generic(path: &ExprPath) -> bool {
     let segments = &path.path.segments;
     let of_type = segments.first().is_some_and(|first| {
         segments.len() > 1 && first.ident.to_string().starts_with(char::is_uppercase)
     });
-    path.qself.is_some() || of_type
+    let has_arguments = segments.iter().any(|it| !it.arguments.is_none());
+    path.qself.is_some() || of_type || has_arguments
 }

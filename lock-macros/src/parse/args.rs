@@ -164,7 +164,7 @@ impl Args {
             "on_lost" => self.on_lost = Some(values::on_lost(input)?),
             "on_error" => self.on_error = Some(values::on_error(input)?),
             "guard" => self.guard = Some(values::guard(input)?),
-            "manager" => self.manager = Some(input.parse()?),
+            "manager" => self.manager = Some(values::expression("manager", input)?),
             "crate" => self.krate = Some(values::krate(input)?),
             other => unreachable!("`{other}` is not one of ARGUMENTS"),
         }
@@ -177,6 +177,12 @@ fn name(input: ParseStream<'_>, names: &mut Vec<Ident>) -> Result<Ident> {
         return input.call(Ident::parse_any);
     }
     let advice = match input.fork().parse() {
+        Ok(Lit::Str(text)) if input.peek2(Token![=]) => {
+            let name = text.value();
+            return Err(input.error(format!(
+                "names of arguments have no quotes: write `{name} = …`"
+            )));
+        }
         Ok(Lit::Str(text)) => {
             names.push(Ident::new("key", text.span()));
             format!("arguments have names: write `key = {}`", text.token())

@@ -40,8 +40,13 @@ impl Boxed {
             TokenTree::Group(group) if group.delimiter() == Delimiter::Brace => group,
             _ => return None,
         };
-        if !matches!(keywords.first()?, TokenTree::Ident(first) if first == "async") {
-            return None;
+        let span = match keywords.as_slice() {
+            [TokenTree::Ident(first), ..] if first == "async" => first.span(),
+            _ => return None,
+        };
+        // Without `move`, the body moves its arguments out of borrows.
+        if keywords.len() == 1 {
+            keywords.push(Ident::new("move", span).into());
         }
         let arguments = split_arguments.parse2(block.stream()).ok()?;
         let mut body = Group::new(Delimiter::Brace, arguments.rest);

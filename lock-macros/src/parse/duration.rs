@@ -15,6 +15,8 @@ pub(crate) struct Millis(pub(crate) u64);
 pub(crate) enum DurationError {
     Empty,
     NoUnit(String),
+    /// The number, and the unit that follows a gap.
+    Gap(String, &'static str),
     UnknownUnit(String),
     Fraction(String),
     Unexpected(char),
@@ -60,10 +62,7 @@ fn component(text: &str) -> Result<(usize, u64, &str), DurationError> {
     }
     let (unit, rest) = split(rest, char::is_alphabetic);
     if unit.is_empty() {
-        return Err(match rest.chars().next() {
-            Some(other) if !other.is_whitespace() => DurationError::Unexpected(other),
-            _ => DurationError::NoUnit(number.to_owned()),
-        });
+        return Err(without_unit(number, rest));
     }
     let rank = UNITS
         .iter()
@@ -74,6 +73,18 @@ fn component(text: &str) -> Result<(usize, u64, &str), DurationError> {
         .checked_mul(UNITS[rank].1)
         .ok_or(DurationError::TooLong)?;
     Ok((rank, millis, rest))
+}
+
+/// What is wrong with a number that is not followed by a letter.
+fn without_unit(number: &str, rest: &str) -> DurationError {
+    if let Some(other) = rest.chars().next().filter(|it| !it.is_whitespace()) {
+        return DurationError::Unexpected(other);
+    }
+    let (word, _) = split(rest.trim_start(), char::is_alphabetic);
+    match UNITS.iter().find(|(unit, _)| *unit == word) {
+        Some((unit, _)) => DurationError::Gap(number.to_owned(), unit),
+        None => DurationError::NoUnit(number.to_owned()),
+    }
 }
 
 fn split(text: &str, belongs: impl Fn(char) -> bool) -> (&str, &str) {
@@ -109,6 +120,10 @@ impl fmt::Display for DurationError {
             Self::NoUnit(number) => write!(
                 f,
                 "`{number}` has no unit: write `\"{number}s\"` for seconds (the units are ms, s, m and h)"
+            ),
+            Self::Gap(number, unit) => write!(
+                f,
+                "the unit follows its number without a gap: write `\"{number}{unit}\"`"
             ),
             Self::UnknownUnit(unit) => write!(
                 f,
@@ -158,12 +173,15 @@ mod tests {
 
     #[test]
     fn says_what_is_wrong() {
-        use DurationError::{Empty, Fraction, NoUnit, Order, TooLong, Unexpected, UnknownUnit};
+        use DurationError::{
+            Empty, Fraction, Gap, NoUnit, Order, TooLong, Unexpected, UnknownUnit,
+        };
         for (text, error) in [
             ("", Empty),
             (" ", Empty),
             ("10", NoUnit("10".into())),
-            ("10 s", NoUnit("10".into())),
+            ("10 s", Gap("10".into(), "s")),
+            ("10 days", NoUnit("10".into())),
             ("1m 30", NoUnit("30".into())),
             ("3d", UnknownUnit("d".into())),
             ("10S", UnknownUnit("S".into())),

@@ -51,7 +51,7 @@ impl Keys {
 }
 
 impl Key {
-    /// Reads the tokens of `key!("…")`.
+    /// Reads what stands in the parentheses of `key!("…")`.
     pub(crate) fn alone(tokens: TokenStream) -> Result<Key> {
         let parser = |input: ParseStream<'_>| {
             let literal = input.parse()?;
@@ -134,7 +134,7 @@ fn several(input: ParseStream<'_>, errors: &mut Errors) -> Result<Vec<Key>> {
     }
     let mut keys = Vec::new();
     while !elements.is_empty() {
-        keys.extend(errors.ok(element(expression(&elements)?)));
+        keys.extend(errors.ok(element(expression("key", &elements)?)));
         if !elements.is_empty() && !elements.peek(Token![,]) {
             return Err(elements.error("expected `,` before the next key"));
         }

@@ -35,7 +35,7 @@ pub(crate) fn length(name: &str, input: ParseStream<'_>) -> Result<Length> {
             input,
             &format!("`{name}` is a text with a number and a unit: write `{name} = \"10s\"`"),
         ),
-        None => expression(input).map(Length::Expr),
+        None => expression(name, input).map(Length::Expr),
     }
 }
 

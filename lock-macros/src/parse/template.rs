@@ -114,13 +114,26 @@ fn placeholder(source: &str) -> Result<(Placeholder, &str), TemplateError> {
         expr: expr.to_owned(),
         spec: spec.to_owned(),
     };
-    if let Some(parameter) = spec.chars().find(|c| matches!(c, '$' | '*')) {
+    if let Some(parameter) = parameter(spec) {
         return Err(TemplateError::Parameter(placeholder.to_string(), parameter));
     }
     if spec.contains('{') {
         return Err(TemplateError::NestedSpec(placeholder.to_string()));
     }
     Ok((placeholder, after))
+}
+
+/// The `$` or `*` that names another argument, unless it fills, as in `*>8`.
+fn parameter(spec: &str) -> Option<char> {
+    let mut filled = spec.chars();
+    filled.next();
+    let filled = filled.as_str();
+    let spec = if filled.starts_with(['<', '^', '>']) {
+        filled
+    } else {
+        spec
+    };
+    spec.chars().find(|c| matches!(c, '$' | '*'))
 }
 
 /// The end of the expression: the first `}` or single `:` outside brackets and quotes.

@@ -98,7 +98,7 @@ pub(crate) fn on_lost(input: ParseStream<'_>) -> Result<OnLost> {
 }
 
 pub(crate) fn count(name: &str, input: ParseStream<'_>) -> Result<Count> {
-    let value = expression(input)?;
+    let value = expression(name, input)?;
     let message = match &value {
         Expr::Lit(ExprLit {
             lit: Lit::Int(number),
@@ -131,7 +131,7 @@ pub(crate) fn count(name: &str, input: ParseStream<'_>) -> Result<Count> {
 }
 
 pub(crate) fn ticket(input: ParseStream<'_>) -> Result<Expr> {
-    match expression(input)? {
+    match expression("ticket", input)? {
         literal @ Expr::Lit(_) => Err(Error::new_spanned(
             literal,
             "`ticket` is an expression for the `Ticket` that this function adopts: write for example `ticket = job.ticket`",
@@ -141,7 +141,7 @@ pub(crate) fn ticket(input: ParseStream<'_>) -> Result<Expr> {
 }
 
 pub(crate) fn on_error(input: ParseStream<'_>) -> Result<Expr> {
-    match expression(input)? {
+    match expression("on_error", input)? {
         handler @ (Expr::Closure(_) | Expr::Path(_)) => Ok(handler),
         other => Err(Error::new_spanned(
             other,
@@ -192,8 +192,10 @@ fn truth(input: ParseStream<'_>, message: &str) -> Result<bool> {
 }
 
 /// The next expression, without the invisible group that `macro_rules!` may put around it.
-pub(crate) fn expression(input: ParseStream<'_>) -> Result<Expr> {
-    let mut expr = input.parse()?;
+pub(crate) fn expression(name: &str, input: ParseStream<'_>) -> Result<Expr> {
+    let start = input.span();
+    let incomplete = |error| Error::new(start, format!("`{name}` has no complete value: {error}"));
+    let mut expr = input.parse().map_err(incomplete)?;
     while let Expr::Group(group) = expr {
         expr = *group.expr;
     }

@@ -35,7 +35,7 @@ fn not_async(function: &Function, body: &Group) -> Error {
     let name = &function.sig.ident;
     let message = if mentions(body.stream(), "block_on") {
         format!(
-            "an attribute above this one, such as `#[tokio::main]`, has made `{name}` sync: put `#[distributed_lock]` above that attribute"
+            "only an `async fn` can wait for a lock, and `{name}` is sync: write `async fn {name}`, or if an attribute above, such as `#[tokio::main]`, has made it sync, put `#[distributed_lock]` above that attribute"
         )
     } else {
         format!("only an `async fn` can wait for a lock: write `async fn {name}`")

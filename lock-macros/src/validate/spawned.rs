@@ -8,6 +8,9 @@ use syn::{Error, Result};
 const SPAWNERS: [&str; 3] = ["spawn", "spawn_blocking", "spawn_local"];
 
 pub(crate) fn check(body: &Group, guard: &Ident) -> Result<()> {
+    if binds(body.stream(), guard) {
+        return Ok(());
+    }
     match in_tasks(body.stream(), guard) {
         None => Ok(()),
         Some(span) => Err(Error::new(
@@ -17,6 +20,22 @@ pub(crate) fn check(body: &Group, guard: &Ident) -> Result<()> {
             ),
         )),
     }
+}
+
+/// Whether the name is bound to something else somewhere, as in `let lock = lock.fencing_token();`.
+fn binds(tokens: TokenStream, name: &Ident) -> bool {
+    let trees: Vec<_> = tokens.into_iter().collect();
+    let bound = trees.windows(2).any(|pair| match pair {
+        [TokenTree::Ident(before), TokenTree::Ident(ident)] => {
+            ident == name && ["let", "mut", "ref"].iter().any(|it| before == it)
+        }
+        _ => false,
+    });
+    bound
+        || trees.into_iter().any(|tree| match tree {
+            TokenTree::Group(group) => binds(group.stream(), name),
+            _ => false,
+        })
 }
 
 /// The place where a task borrows the guard, as in `spawn(async move { guard.is_held() })`.
@@ -108,6 +127,10 @@ mod tests {
             ("spawn(async move { mutex.lock().await });", false),
             (
                 "spawn(async move { let lock = mutex.take(); lock.is_held() });",
+                false,
+            ),
+            (
+                "let lock = lock.fencing_token(); spawn(async move { write(lock.get()).await });",
                 false,
             ),
             (

@@ -44,10 +44,11 @@ use crate::types::tls::Tls;
 /// | `rediss+redlock://…` | the same, encrypted; needs the feature `tls` |
 /// | `redis+setnx://[user:password@]host[:port][/db]` | a Redis server whose locks are shared with clients of the setnx protocol; `stamp` and `offset` say how those write times |
 ///
-/// `valkey://` and `valkeys://` mean the same as `redis://` and `rediss://`. Every setting can
-/// also be given in the URL, under the name of its setter, and in an environment variable:
-/// `redis://127.0.0.1?ttl=1m+30s&wait=forever` and `LOCK_TTL`. A setter overrides a variable, and
-/// a variable overrides the URL. Durations are written as in the attribute.
+/// `valkey://` and `valkeys://` mean the same as `redis://` and `rediss://`. In the URL, all
+/// settings but `clock`, `credentials` and `tls` have the names of their setters:
+/// `redis://127.0.0.1?ttl=1m+30s&wait=forever`. With [`from_env`](Self::from_env), environment
+/// variables such as `LOCK_TTL` override the URL. Setters override both. Durations are written as
+/// in the attribute.
 ///
 /// The setters accept any value: [`connect`](crate::LockManager::connect) and
 /// [`init`](crate::init()) check them with [`validate`](Self::validate) before they open a
@@ -165,7 +166,7 @@ impl LockConfig {
         self
     }
 
-    /// By default, acquisitions wait for a held lock without a limit, while the server answers.
+    /// Lets acquisitions wait for a held lock without a limit by default, while the server answers.
     ///
     /// ```
     /// use lock_runtime::LockConfig;
@@ -198,9 +199,9 @@ impl LockConfig {
         self
     }
 
-    /// How long acquisitions continue while the server cannot be reached or refuses to serve,
-    /// regardless of `wait`; 2 s by default. The timer starts with the request, and restarts with
-    /// each reply. The time in which the process is stopped does not count.
+    /// How long acquisitions continue, within their `wait`, while the server cannot be reached or
+    /// cannot serve; 2 s by default. The timer starts at the first failure, and each reply resets
+    /// it. The time for which the process is suspended does not count.
     ///
     /// ```
     /// use std::time::Duration;
@@ -218,7 +219,7 @@ impl LockConfig {
         self
     }
 
-    /// Acquisitions wait for an unreachable server as long as for a held lock.
+    /// Acquisitions wait for an unreachable server until their `wait` ends.
     ///
     /// ```
     /// use lock_runtime::LockConfig;
@@ -312,12 +313,12 @@ impl LockConfig {
     }
 
     /// How many grants of each lock the store remembers, each with its end, for
-    /// [`LockManager::history`](crate::LockManager::history); 0 by default, 1000 at most. A store
-    /// that cannot is refused.
+    /// [`LockManager::history`](crate::LockManager::history); 0 by default, 1000 at most. Stores
+    /// without a history are refused.
     ///
-    /// Each grant and each release writes then to the history too, and hand-overs within a process go
-    /// through the server. So let the locks of jobs have a manager of their own, and set it alike for
-    /// everybody who takes them: what other managers do is missing. The history of a lock that
+    /// Each grant and release then also writes to the history, and hand-overs within a process go
+    /// through the server. So use a separate manager for the locks of jobs, with the same setting
+    /// in every program: grants by other managers are not remembered. The history of a lock that
     /// nobody takes is forgotten after 32 days.
     ///
     /// ```
@@ -334,10 +335,10 @@ impl LockConfig {
         self
     }
 
-    /// How many replicas of a Redis server must have a grant or a renewal before it counts; 0 by
-    /// default, at most 16. It costs one more round trip to the server and its replicas. If it is
-    /// the number of all replicas, no failover undoes a grant. With a smaller number, a replica
-    /// that lacks the grant may take over.
+    /// How many replicas of a Redis or PostgreSQL server must have a grant or renewal before it
+    /// counts; 0 by default, at most 16. It costs one more round trip to the server and its
+    /// replicas. If it is the number of all replicas, no failover undoes a grant. With a smaller
+    /// number, a replica that lacks the grant may take over.
     ///
     /// While fewer replicas keep up, acquisitions are [`Unavailable`](LockError::Unavailable), and
     /// held locks are lost when their lease ends.
@@ -356,10 +357,10 @@ impl LockConfig {
         self
     }
 
-    /// After a start or a failover, a Redis server may have forgotten locks. With this setting, it
-    /// grants nothing until every lease has ended that it may have forgotten, provided that none
-    /// is longer than `longest_ttl`, 100 ms to 24 h. In a cluster, this concerns the slots of that
-    /// master.
+    /// After a start or a failover, a Redis, PostgreSQL or MySQL server may have forgotten locks.
+    /// With this setting, it then grants nothing until every forgotten lease of at most
+    /// `longest_ttl`, 100 ms to 24 h, has ended. In a cluster, this affects only the slots of that
+    /// server.
     ///
     /// Meanwhile known leases are renewed, and acquisitions are
     /// [`Unavailable`](LockError::Unavailable), or wait if
@@ -435,8 +436,7 @@ impl LockConfig {
         self
     }
 
-    /// The encryption of `rediss://` and `valkeys://`; replaces the settings in the URL and the
-    /// environment.
+    /// The settings of encrypted connections; replaces those in the URL and the environment.
     ///
     /// ```
     /// use lock_runtime::{LockConfig, Tls};

@@ -71,8 +71,9 @@ impl Election {
     }
 
     /// The leaders: the present one, and each that follows and lasts longer than a second, in the
-    /// order of their fencing tokens and none twice. The manager looks twice a second, once for all
-    /// observers of the election. While the server cannot be reached, no leader is shown.
+    /// order of their fencing tokens and none twice. The manager looks twice a second, with one
+    /// query for all observers of the election. While the server cannot be reached, no leader is
+    /// shown.
     ///
     /// # Errors
     ///

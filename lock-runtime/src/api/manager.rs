@@ -33,8 +33,8 @@ use crate::types::ticket::Ticket;
 ///
 /// Cheap to clone. Works from any thread, any async runtime, and none.
 ///
-/// Dropping the last handle blocks its thread until the releases in flight are answered, for a
-/// second at most, so that a program that ends then leaves no lock behind. Clones,
+/// Dropping the last handle blocks the calling thread until pending releases are answered, for a
+/// second at most, so that a program that then ends leaves no lock behind. Clones,
 /// [requests](LockRequest), and [acquisitions](crate::Acquire) without an answer count as handles.
 /// [`shutdown`](Self::shutdown) waits without blocking. A guard that is dropped later is released
 /// only if the program continues.
@@ -132,13 +132,14 @@ impl LockManager {
         self.lock_all([key])
     }
 
-    /// A request for the lock that a [ticket](crate::Ticket) keeps closed, with the setters of every
-    /// request: its guard is a new acquisition with a larger fencing token. It does not wait in the
-    /// queue. Exactly one request adopts a ticket. The manager needs the store and the prefix of the
-    /// one that issued it.
+    /// A request for the lock that a [ticket](crate::Ticket) keeps closed. Its guard is a new
+    /// acquisition with a larger fencing token. It does not wait in the queue. At most one request
+    /// adopts a ticket. The manager needs the same store and prefix as the one that issued the
+    /// ticket.
     ///
-    /// The [`wait`](LockRequest::wait) of the request is the time for which it asks a server that
-    /// cannot be reached. The kind is that of the ticket.
+    /// The request's [`wait`](LockRequest::wait) only limits how long it asks a server that cannot
+    /// be reached. The kind is that of the ticket; `take`, `max_waiters` and `reentrant` are
+    /// refused with [`LockError::InvalidOptions`].
     ///
     /// The request fails with [`LockError::InvalidTicket`] if the ticket has expired, was adopted
     /// before, or was revoked.
@@ -223,7 +224,7 @@ impl LockManager {
 
     /// Lists held and [cooling](Status::is_cooling_down) locks whose names match a pattern, in
     /// which `*` stands for any text and `?` for any character. The server is searched in steps
-    /// that block nobody, so locks that change meanwhile may be missing or listed.
+    /// that block nobody: locks that are taken or released meanwhile may or may not be listed.
     ///
     /// # Errors
     ///
@@ -281,15 +282,15 @@ impl LockManager {
         }
     }
 
-    /// Which chains of calls hold a lock and wait for another one, and which of them wait for each
-    /// other. Looks twice at all locks, and contains what was there both times: a cycle in it is real.
-    /// What has just begun, or just ended, is missing.
+    /// Which callers wait for a lock while they hold another one, and which of them wait for each
+    /// other. All locks are looked at twice, and only waits that were seen both times are returned,
+    /// so a cycle is real. Waits that have just begun or ended are missing.
     ///
-    /// A chain of calls is known where the second lock is asked for in the body under the first one,
-    /// with the same manager: see [`Waiter::holds`](crate::inspect::Waiter::holds). Waits of spawned tasks, and of code
-    /// that keeps a guard without [`hold`](crate::LockGuard::hold), are missing. On PostgreSQL, so are
-    /// waiters that follow a holder of their own process. Of a cluster, [the masters that do not
-    /// answer](Graph::unanswered) are named, as long as one answers.
+    /// A caller is known if it asks for the second lock in the body under the first one, with the
+    /// same manager: see [`Waiter::holds`](crate::inspect::Waiter::holds). Waits of spawned tasks,
+    /// and of code that keeps a guard without [`hold`](crate::LockGuard::hold), are missing. On
+    /// PostgreSQL, so are waiters that follow a holder of their own process. Of a cluster, [the
+    /// masters that do not answer](Graph::unanswered) are named, as long as one answers.
     ///
     /// # Errors
     ///
@@ -386,9 +387,10 @@ impl LockManager {
     /// [`asked`](crate::asked()) resolve in their processes. Nothing stops their work, and the lock stays
     /// theirs until they release it. Returns how many holders were asked. Those that come later are not.
     ///
-    /// On Redis, a holder has acknowledged the message then. One that does not answer is asked again,
-    /// until its lease has ended, for 30 s at most. So the number is smaller than that of the holders if
-    /// one of them cannot be reached, is a client of another kind, or has released the lock meanwhile.
+    /// On Redis, only holders that acknowledge the message are counted. The call repeats the
+    /// message until the leases of the others have ended, for 30 s at most. So the number is
+    /// smaller than that of the holders if one of them cannot be reached, is a client of another
+    /// kind, or has released the lock meanwhile.
     ///
     /// # Errors
     ///
@@ -467,9 +469,9 @@ impl LockManager {
         Ok(self.history(key).await?.into_iter().next())
     }
 
-    /// Checks whether the server answers, for a readiness probe. Successive calls use one
-    /// connection after the other, or a broken one. The answer takes about a second at most, and
-    /// is never an error: if the server cannot be reached, or the manager was shut down,
+    /// Checks whether the server answers, for a readiness probe. Successive calls check a broken
+    /// connection, or else each in turn. The answer takes about a second at most, and is never an
+    /// error: if the server cannot be reached, or the manager was shut down,
     /// [`connected`](Health::connected) is false.
     ///
     /// ```

@@ -87,7 +87,8 @@ impl LockRequest {
     }
 
     /// How long to wait for a held lock; zero tries once. The first answer of the server may take
-    /// up to 750 ms longer. Without a connection, a try fails at once.
+    /// up to 750 ms, even if this is shorter. Without a connection, a request with zero fails at
+    /// once.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")]
@@ -187,8 +188,8 @@ impl LockRequest {
         self
     }
 
-    /// Shares the lock among up to this many holders. Another number is another kind of lock: it
-    /// waits in the queue until nobody holds the lock under the former one, and applies then.
+    /// Shares the lock among up to this many holders. A request with another number waits in the
+    /// queue until nobody holds the lock with the present number; then its number applies.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")]
@@ -204,8 +205,9 @@ impl LockRequest {
         self
     }
 
-    /// Takes so many of the [`permits`](Self::permits) at once, all or none: at least 1, at most as many as there
-    /// are, and fewer than 1000. Waiters behind one that waits for several wait, too, so that it gets its turn.
+    /// Takes this many of the [`permits`](Self::permits) at once, all or none: at least 1, at most
+    /// as many as there are, and fewer than 1000. Nobody overtakes a waiter that needs several, so
+    /// that it gets its turn.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")]
@@ -222,12 +224,12 @@ impl LockRequest {
     }
 
     /// Joins the queue only if fewer than this many wait for the lock; at least 1. Otherwise the
-    /// request gets [`LockError::Contended`] at once, whose [`retry_after`](LockError::retry_after)
-    /// estimates the turn of a caller that comes back. The store decides.
+    /// store refuses at once with [`LockError::Contended`], whose
+    /// [`retry_after`](LockError::retry_after) estimates when another attempt is worthwhile.
     ///
-    /// Set it alike for everybody who takes the lock: waiters without a limit may be handed the
-    /// lock in a chain, whose followers do not count. A request that tries once ignores the number
-    /// of the [configuration](crate::LockConfig::max_waiters).
+    /// Set it for every request for the lock: waiters without it may pass the lock on within their
+    /// process, and are not counted then. A request that tries once ignores the number of the
+    /// [configuration](crate::LockConfig::max_waiters).
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")]
@@ -246,9 +248,10 @@ impl LockRequest {
     /// [`LockError::AlreadyHeld`]. The new guard is for the same lease, which ends with the first
     /// guard. A reader cannot re-enter as a writer.
     ///
-    /// A reentrant request keeps its own [`max_hold`](Self::max_hold) or fixed lease: its guard
-    /// ends then, while the lock and the outer work continue. Its [`min_hold`](Self::min_hold) and
-    /// a renewed `ttl` are ignored, since the first request has set them.
+    /// The request's own [`max_hold`](Self::max_hold), or its `ttl` with
+    /// [`renew(false)`](Self::renew), ends its guard, while the lock and the outer work continue.
+    /// Its [`min_hold`](Self::min_hold), and a `ttl` with renewals, are ignored: the first request
+    /// has set them.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")]
@@ -362,8 +365,8 @@ impl LockRequest {
     /// its wait lasts.
     ///
     /// Prefer [`wait`](Self::wait) to a timeout around this call: it uses the same clock as the
-    /// leases. The paused clock of tokio jumps whenever its runtime is idle, also while a server
-    /// works, so a timeout elapses at once.
+    /// leases. In tests with tokio's paused clock, a timeout elapses at once, since that clock
+    /// jumps while the runtime waits for a server.
     ///
     /// # Errors
     ///

@@ -234,13 +234,12 @@ impl Locks {
         self.history.events()
     }
 
-    /// Allows to take each lock that matches the first pattern under each that matches the second one,
-    /// and the other way round. Patterns are those of [`LockManager::list`]; two `*` allow every order.
+    /// Lets locks that match the first pattern be taken under locks that match the second one, and
+    /// the other way round. Patterns are those of [`LockManager::list`]; two `*` allow every order.
     ///
-    /// Otherwise the drop of `Locks` panics if two locks were asked for in both orders, each time with a
-    /// wait, in the body under the other lock, and under no third lock that excludes one of the
-    /// callers: two such callers can wait for each other. That is so even if they share the locks as
-    /// readers, since a reader waits behind a writer that waits.
+    /// Otherwise, dropping `Locks` panics if the test asked for each of two locks, with a wait, in
+    /// a body under the other one: two such callers can wait for each other, unless both hold the
+    /// same third lock exclusively. Readers can too, since a reader waits behind a waiting writer.
     ///
     /// ```should_panic
     /// # #[tokio::main(flavor = "current_thread")]

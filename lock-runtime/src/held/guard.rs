@@ -118,11 +118,11 @@ impl LockGuard {
         self.lease.keys()
     }
 
-    /// The fencing token of this acquisition, which is larger than all earlier tokens of
-    /// its key. With several keys it is the token of the last key, and larger than all
-    /// earlier tokens of each of them. On Redis Cluster, Redlock and with
-    /// `?layout=declared`, tokens of different keys do not compare: compare those of each
-    /// key there, [`fencing_token_of`](Self::fencing_token_of).
+    /// The fencing token of this acquisition: larger than those of all earlier exclusive holders of
+    /// its key. With several keys it is the token of the last key, and larger than earlier tokens
+    /// of all of them. On Redis Cluster, on Redlock and with `?layout=declared` in the URL, tokens
+    /// of different keys are not comparable: there, use
+    /// [`fencing_token_of`](Self::fencing_token_of) for each key.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")]
@@ -137,8 +137,8 @@ impl LockGuard {
         FencingToken::new(self.lease.fence)
     }
 
-    /// The fencing token of one of its keys, which is larger than all earlier tokens of
-    /// that key; `None` if the guard does not hold it.
+    /// The fencing token of one of the guard's keys: larger than those of all earlier exclusive
+    /// holders of that key. `None` if the guard does not hold the key.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")]
@@ -174,9 +174,9 @@ impl LockGuard {
         self.lease.remaining()
     }
 
-    /// Whether the lock is surely held at this moment. Nobody else gets it within the
-    /// margin after that: 2 % of the ttl, at least 50 ms and at most a quarter of it. For a guard that has joined, it
-    /// is false once the guard that took the lock has released it, or a limit of its
+    /// Whether the lock is surely held at this moment. After `true`, nobody else gets it for the
+    /// *margin*: 2 % of the ttl, at least 50 ms and at most a quarter of the ttl. For a guard that
+    /// has joined, it is false once the guard that took the lock has released it, or a limit of its
     /// own has passed.
     ///
     /// ```
@@ -252,9 +252,9 @@ impl LockGuard {
         self.lease.is_asked()
     }
 
-    /// Runs `body` for as long as the lock is surely held. If the lease ends while a poll
-    /// of the body runs, the lock is released when that poll has returned and the body has
-    /// been dropped, or when the lease ends at the server, whichever comes first.
+    /// Runs `body` for as long as the lock is surely held. If the deadline passes while a poll of
+    /// the body runs, the lock is kept until that poll has returned and the body is dropped, or
+    /// until the lease ends at the server, whichever comes first.
     ///
     /// # Errors
     ///
@@ -274,10 +274,9 @@ impl LockGuard {
         Hold::new(&self.lease, body)
     }
 
-    /// Runs `body` to its end whatever becomes of the lock. The body can ask its guard,
-    /// or [`current`](crate::current()), whether the lock is still held. After the end of
-    /// the lease the lock is kept for the margin, and the body may overlap with the next
-    /// holder.
+    /// Runs `body` to its end whatever becomes of the lock. The body can ask its guard, or
+    /// [`current`](crate::current()), whether the lock is still held. After the deadline, the lock
+    /// is kept for the [margin](Self::is_held); then the body may overlap with the next holder.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")]
@@ -308,11 +307,11 @@ impl LockGuard {
         self.owned().for_each(Lease::release);
     }
 
-    /// Releases and waits for the server's answer: `true` if the lock was still held;
-    /// `false` also if an earlier release succeeded whose answer was lost. Dropping
-    /// the future does not take the release back. A guard that has joined releases
-    /// nothing, and says whether the lock is held. Where the lock passes to another task of
-    /// this process without the server, that task is woken before this future is ready.
+    /// Releases and waits for the server's answer: `true` if the lock was still held; `false` if
+    /// not, or if the request had to be repeated and the repetition found the lock released.
+    /// Dropping the future does not take the release back. A guard that has joined releases
+    /// nothing, and says whether the lock is held. Where the lock passes to another task of this
+    /// process without the server, that task is woken before this future is ready.
     ///
     /// # Errors
     ///
@@ -361,8 +360,8 @@ impl LockGuard {
     /// have joined it. There is no way back: two readers who both want to write would wait for each
     /// other for ever, so release the lock and take it again.
     ///
-    /// A lost answer is asked for again until the lease ends, and nobody has a guard before the store
-    /// has answered. If the future is dropped, or fails, the lock is released.
+    /// If an answer is lost, the store is asked again until the lease ends. If the future is
+    /// dropped or fails, the lock is released, unless the guard has joined another one.
     ///
     /// # Errors
     ///
@@ -391,10 +390,10 @@ impl LockGuard {
         downgrade(&self.lease).await.map(Self::new)
     }
 
-    /// Leaves a ticket in place of this guard: the lock stays closed for `time`, without renewals,
-    /// until somebody [adopts](crate::LockManager::adopt) it, in this process or another one.
-    /// Waiters keep their positions. If nobody adopts it, the lock goes to the next waiter when `time`
-    /// has passed. 100 ms to 24 h.
+    /// Replaces this guard by a ticket: the lock stays closed, without renewals, until somebody
+    /// [adopts](crate::LockManager::adopt) the ticket, in this process or another one. Waiters keep
+    /// their positions. If nobody adopts it within `time`, 100 ms to 24 h, the lock goes to the
+    /// next waiter.
     ///
     /// The lease of this guard ends at once, and no body runs under it any more. A
     /// [`min_hold`](crate::LockRequest::min_hold) ends with it: whoever adopts the lock sets its
@@ -407,9 +406,9 @@ impl LockGuard {
     ///
     /// [`LockError::Lost`] if the lock was not held any more. [`LockError::Unavailable`] if the
     /// server did not answer before the lease ended. [`LockError::InvalidOptions`] if the store has
-    /// no tickets, the guard holds several keys or has joined another one, a body runs under the
-    /// lock at this moment, or `time` is out of range: the lock is released then, unless the guard
-    /// has joined.
+    /// no tickets, the guard holds several keys or permits, or has joined another guard, a body is
+    /// being polled, or `time` is out of range: then the lock is released, unless the guard has
+    /// joined.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")]
@@ -462,10 +461,10 @@ impl LockGuard {
 /// A guard of the lock under which the current code runs, the innermost of several:
 /// with it, a function deep below a locked one can send the fencing token along.
 ///
-/// It is another guard for the same lease: dropping or releasing it releases
-/// nothing. `None` outside [`hold`](LockGuard::hold), annotated functions and
-/// [`run`](crate::LockRequest::run), and in tasks that were spawned from there,
-/// unless the body itself polls them, as a local executor inside it does.
+/// It is another guard for the same lease: dropping or releasing it releases nothing. `None`
+/// outside [`hold`](LockGuard::hold), [`hold_unstopped`](LockGuard::hold_unstopped), annotated
+/// functions and [`run`](crate::LockRequest::run), and in spawned tasks, unless the body itself
+/// polls them, as with a local executor inside it.
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread")]

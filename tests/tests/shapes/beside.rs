@@ -2,7 +2,10 @@
 //!
 //! Section: expansion.md#other-attributes
 
-use std::sync::{Arc, OnceLock};
+use std::sync::{
+    Arc, OnceLock,
+    atomic::{AtomicUsize, Ordering},
+};
 
 use axum::{
     debug_handler,
@@ -11,31 +14,71 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use lock_runtime::{LockError, LockManager, distributed_lock};
+use tracing::{
+    Event, Metadata, Subscriber,
+    span::{Attributes, Id, Record},
+    subscriber::set_default,
+};
 use tracing_attributes::instrument;
 
 use crate::harness::{manager, shape, shape_on};
 use crate::shop::{Result, ShopError, pause};
 
-#[instrument]
-#[distributed_lock(key = "traced:{id}")]
-async fn traced_outside(id: u32) -> Result<u32> {
-    pause().await;
-    Ok(id)
+/// How many spans of this file are entered.
+static ENTERED: AtomicUsize = AtomicUsize::new(0);
+
+/// Counts them.
+struct Spans;
+
+impl Subscriber for Spans {
+    fn enabled(&self, metadata: &Metadata<'_>) -> bool {
+        metadata.target() == module_path!()
+    }
+
+    fn new_span(&self, _: &Attributes<'_>) -> Id {
+        Id::from_u64(1)
+    }
+
+    fn record(&self, _: &Id, _: &Record<'_>) {}
+
+    fn record_follows_from(&self, _: &Id, _: &Id) {}
+
+    fn event(&self, _: &Event<'_>) {}
+
+    fn enter(&self, _: &Id) {
+        ENTERED.fetch_add(1, Ordering::Relaxed);
+    }
+
+    fn exit(&self, _: &Id) {
+        ENTERED.fetch_sub(1, Ordering::Relaxed);
+    }
 }
 
-#[distributed_lock(key = "traced:{id}")]
-#[instrument(err, skip_all, fields(id = id))]
-async fn traced_inside(id: u32) -> Result<u32> {
+fn traced() -> bool {
+    ENTERED.load(Ordering::Relaxed) > 0
+}
+
+#[instrument]
+#[distributed_lock(key = "traced:{traced()}")]
+async fn body_traced(id: u32) -> Result<bool> {
     pause().await;
-    Ok(id)
+    Ok(traced())
+}
+
+#[distributed_lock(key = "traced:{traced()}")]
+#[instrument(err, skip_all, fields(id = id))]
+async fn wait_traced(id: u32) -> Result<bool> {
+    pause().await;
+    Ok(traced())
 }
 
 #[test]
 fn instrument_in_both_orders() {
-    let call = traced_outside(1);
-    assert_eq!(shape("#[instrument] above", "traced:1", call).unwrap(), 1);
-    let call = traced_inside(1);
-    assert_eq!(shape("#[instrument] below", "traced:1", call).unwrap(), 1);
+    let _subscriber = set_default(Spans);
+    let call = body_traced(1);
+    assert!(shape("#[instrument] above", "traced:false", call).unwrap());
+    let call = wait_traced(1);
+    assert!(shape("#[instrument] below", "traced:true", call).unwrap());
 }
 
 /// Of the functions that nobody calls with an argument.

@@ -83,6 +83,10 @@ fn says_what_is_wrong() {
     assert_eq!(error("a:{f(}"), TemplateError::Unclosed("f(}".into()));
     assert_eq!(error("a}b"), TemplateError::Unopened);
     assert_eq!(
+        error("{id:**<}"),
+        TemplateError::Parameter("{id:**<}".into(), '*')
+    );
+    assert_eq!(
         error("{id:w$}"),
         TemplateError::Parameter("{id:w$}".into(), '$')
     );
@@ -94,4 +98,11 @@ fn says_what_is_wrong() {
         error("{id:{w}}"),
         TemplateError::NestedSpec("{id:{w}".into())
     );
+}
+
+#[test]
+fn any_character_may_fill() {
+    for template in ["{id:*>8}", "{id:$<8}", "{id:*^#10x}", "{id:->8}"] {
+        assert_eq!(template.parse::<Template>().unwrap().to_string(), template);
+    }
 }

@@ -27,18 +27,17 @@ impl LockError {
 
     /// How long to wait before the next attempt; `None` if a retry is useless.
     ///
-    /// For a lock with waiters, it estimates the turn. The queue serves `n` waiters in the time
-    /// for which the first of them has waited; the holder adds one:
+    /// With `n` waiters, it estimates the time until all of them and the holder are served,
+    /// assuming that the last `n` took as long as the first of them has waited:
     ///
     /// ```text
     /// retry_after = (n + 1) · (how long the first has waited) / n
     /// ```
     ///
-    /// At least 10 ms and at most 1 s. Without other waiters, it is the rest of the holder's
-    /// lease, within the same bounds: the lease is renewed while the work continues, so its end
-    /// says nothing about the end of the work. A lock in
-    /// [cooldown](crate::inspect::Holder::cooling_down) opens at a known time, and this is the
-    /// rest of that time.
+    /// It is at least 10 ms and at most 1 s. Without other waiters, it is the rest of the holder's
+    /// lease within these bounds: the work may end earlier, or renew the lease. For a lock in
+    /// [cooldown](crate::inspect::Holder::cooling_down), it is the rest of the cooldown, which may
+    /// be longer than 1 s.
     ///
     /// For [`Unavailable`](Self::Unavailable), it is 1 s.
     pub fn retry_after(&self) -> Option<Duration> {

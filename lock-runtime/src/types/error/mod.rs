@@ -21,7 +21,8 @@ pub(crate) type Cause = Arc<dyn Error + Send + Sync>;
 
 /// Why a lock was not taken, or why the work under it was stopped.
 ///
-/// The work has begun only in the case of [`Lost`](Self::Lost).
+/// From annotated functions and [`run`](crate::LockRequest::run), only [`Lost`](Self::Lost) means
+/// that the work has begun.
 #[derive(thiserror::Error)]
 #[non_exhaustive]
 pub enum LockError {
@@ -57,8 +58,8 @@ pub enum LockError {
         reason: Box<str>,
     },
 
-    /// Another holder kept the lock until the wait ended, its cooldown had not ended, or as many
-    /// waited for it as [may](crate::LockRequest::max_waiters).
+    /// Until the wait ended, the lock was held or in its cooldown; or its queue was
+    /// [full](crate::LockRequest::max_waiters).
     #[error(
         "lock `{key}` {}{}",
         closed(holder.as_deref()), refused(holder.as_deref(), *waited)

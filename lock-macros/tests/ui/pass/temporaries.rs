@@ -1,0 +1,65 @@
+//! Up to edition 2021, temporaries of the last expression are dropped after the local variables, with the attribute as
+//! without it.
+
+use std::sync::Mutex;
+
+use lock_runtime::{LockError, distributed_lock};
+
+static DROPPED: Mutex<Vec<&str>> = Mutex::new(Vec::new());
+
+struct Noted(&'static str);
+
+impl Noted {
+    fn number(&self) -> Result<u32, LockError> {
+        Ok(1)
+    }
+}
+
+impl Drop for Noted {
+    fn drop(&mut self) {
+        DROPPED.lock().unwrap().push(self.0);
+    }
+}
+
+async fn plain() -> Result<u32, LockError> {
+    let _local = Noted("local");
+    Noted("temporary").number()
+}
+
+#[distributed_lock(key = "stock")]
+async fn locked() -> Result<u32, LockError> {
+    let _local = Noted("local");
+    Noted("temporary").number()
+}
+
+#[distributed_lock(key = "stock", guard = lock)]
+async fn guarded() -> Result<u32, LockError> {
+    let _local = Noted("local");
+    Noted("temporary").number().filter(lock.is_held())
+}
+
+trait Filter: Sized {
+    fn filter(self, wanted: bool) -> Self {
+        assert!(wanted);
+        self
+    }
+}
+
+impl Filter for Result<u32, LockError> {}
+
+fn dropped() -> Vec<&'static str> {
+    std::mem::take(&mut DROPPED.lock().unwrap())
+}
+
+#[tokio::main]
+async fn main() -> Result<(), LockError> {
+    let _locks = lock_runtime::init("memory:").await?;
+    plain().await?;
+    let as_written = dropped();
+    assert_eq!(as_written, ["local", "temporary"]);
+    locked().await?;
+    assert_eq!(dropped(), as_written);
+    guarded().await?;
+    assert_eq!(dropped(), as_written);
+    Ok(())
+}
