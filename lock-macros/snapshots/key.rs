@@ -1,10 +1,10 @@
 fn f() -> LockKey {
-    my::locking::__private::key(
+    ::lock_runtime::__private::key(
         ::core::format_args!(
             "stock:{id}:{COLOR}:{size:04}",
-            id = my::locking::__private::value(&id),
-            COLOR = my::locking::__private::value(&COLOR),
-            size = my::locking::__private::value(&size),
+            id = ::lock_runtime::__private::value(&id),
+            COLOR = ::lock_runtime::__private::value(&COLOR),
+            size = ::lock_runtime::__private::value(&size),
         ),
     )
 }

@@ -46,8 +46,7 @@ pub fn distributed_lock(
     attribute(args.into(), item.into()).into()
 }
 
-/// The key that `#[distributed_lock(key = "…")]` would build from the variables in scope, after the
-/// path of the runtime: `key!(::lock_runtime, "…")`.
+/// The key that `#[distributed_lock(key = "…")]` would build from the variables in scope.
 #[proc_macro]
 pub fn key(template: proc_macro::TokenStream) -> proc_macro::TokenStream {
     key_macro(template.into()).into()
@@ -63,9 +62,8 @@ fn attribute(args: TokenStream, item: TokenStream) -> TokenStream {
 }
 
 fn key_macro(template: TokenStream) -> TokenStream {
-    let checked = |(krate, key)| Ok((krate, validate::key(key)?));
-    match parse::key(template).and_then(checked) {
-        Ok((krate, key)) => expand::key(&key, &krate),
+    match parse::key(template).and_then(validate::key) {
+        Ok(key) => expand::key(&key),
         Err(error) => fallback::key(&error),
     }
 }

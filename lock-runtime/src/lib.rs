@@ -256,10 +256,7 @@ pub mod testing {
 /// # example().unwrap();
 /// ```
 #[cfg(feature = "macros")]
-#[macro_export]
-macro_rules! key {
-    ($($template:tt)*) => { $crate::__private::key!($crate, $($template)*) };
-}
+pub use lock_macros::key;
 
 /// Runs the body of an `async fn` under a lock.
 ///

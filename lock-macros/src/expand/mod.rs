@@ -26,8 +26,8 @@ pub(crate) fn attribute(lock: &Lock<'_>) -> TokenStream {
 }
 
 /// The expression that builds the key of `key!("…")`.
-pub(crate) fn key(key: &Key, krate: &Path) -> TokenStream {
-    key::key(key, Scope::Anything, krate)
+pub(crate) fn key(key: &Key) -> TokenStream {
+    key::key(key, Scope::Anything, &default_crate())
 }
 
 struct Expansion<'a> {

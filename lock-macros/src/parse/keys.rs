@@ -51,7 +51,7 @@ impl Keys {
 }
 
 impl Key {
-    /// Reads what stands in the parentheses of `key!("…")`.
+    /// Reads the tokens of `key!("…")`.
     pub(crate) fn alone(tokens: TokenStream) -> Result<Key> {
         let parser = |input: ParseStream<'_>| {
             let literal = input.parse()?;

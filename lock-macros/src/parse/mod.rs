@@ -14,8 +14,7 @@ pub(crate) mod template;
 pub(crate) mod values;
 
 use proc_macro2::TokenStream;
-use syn::parse::{ParseStream, Parser as _};
-use syn::{Path, Result, Token};
+use syn::Result;
 
 use crate::errors::Errors;
 use args::Args;
@@ -37,13 +36,7 @@ pub(crate) fn attribute(args: TokenStream, item: TokenStream, errors: &mut Error
     }
 }
 
-/// Reads `$crate, "…"`: the path of the runtime, and what stands in the parentheses of `key!("…")`.
-pub(crate) fn key(tokens: TokenStream) -> Result<(Path, Key)> {
-    let split = |input: ParseStream<'_>| {
-        let krate = Path::parse_mod_style(input)?;
-        input.parse::<Token![,]>()?;
-        Ok((krate, input.parse()?))
-    };
-    let (krate, template) = split.parse2(tokens)?;
-    Ok((krate, Key::alone(template)?))
+/// Reads the template of `key!("…")`.
+pub(crate) fn key(tokens: TokenStream) -> Result<Key> {
+    Key::alone(tokens)
 }

@@ -3,9 +3,6 @@
 use std::future::Future;
 use std::sync::Arc;
 
-#[cfg(feature = "macros")]
-pub use lock_macros::key;
-
 pub use crate::api::function::Function;
 pub use crate::api::locked::{Locked, Released};
 pub use crate::api::site::Site;
