@@ -2,7 +2,7 @@
 #![allow(dead_code)]
 #![deny(deprecated)]
 
-use std::pin::Pin;
+use std::{future::Future, pin::Pin};
 
 use lock_runtime::{LockError, distributed_lock};
 
