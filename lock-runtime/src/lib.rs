@@ -6,8 +6,9 @@
 //! use lock_runtime::{LockError, distributed_lock};
 //!
 //! #[distributed_lock(key = "stock:{item}", ttl = "10s", wait = "5s")]
-//! async fn buy(item: &str, count: u8) -> Result<u8, LockError> { Ok(count) // meanwhile, no other
-//! call runs this for the same item }
+//! async fn buy(item: &str, count: u8) -> Result<u8, LockError> {
+//!     Ok(count) // meanwhile, no other call runs this for the same item
+//! }
 //!
 //! #[tokio::main(flavor = "current_thread")]
 //! async fn main() -> Result<(), LockError> {
