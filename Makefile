@@ -262,10 +262,11 @@ torture-peers: setup protoc ## Breaks the same things under locks of other libra
 	cargo run $(TORTURE_PEERS) -- $(or $(SECONDS_EACH),60) $(LIBRARY)
 
 # The rounds are noted in target/soak, so that an interrupted soak goes on, as long as the runtime does not change.
+# Servers take a while to start, so rounds are long; clients are optimized, which leaves the processors to the servers.
 .PHONY: soak
 soak: setup ## Tortures until 1,000,000 grants were checked (STORE=etcd, …, all; GRANTS=N; PROFILE=tickets: adoptions; QUICK=1) and fills in docs/tested.md
-	cargo build $(TORTURE)
-	cargo run $(TORTURE) -- --grants $(or $(GRANTS),1000000) $(if $(QUICK),--seconds 10) \
+	cargo build --release $(TORTURE)
+	cargo run --release $(TORTURE) -- --grants $(or $(GRANTS),1000000) --seconds $(if $(QUICK),10,240) \
 	    $(if $(NETWORK),--network $(NETWORK)) $(if $(STORE),--store $(STORE)) $(PROFILE)
 
 .PHONY: torture-zookeeper
