@@ -9,12 +9,13 @@ use crate::parse::duration::Millis;
 use crate::parse::length::Length;
 use crate::parse::values::{Count, too_few};
 
+const ZERO: Millis = Millis(0);
 /// A shorter lease cannot be renewed in time.
 const MIN_TTL: Millis = Millis(100);
 const MAX: Millis = Millis(24 * 3_600_000);
 /// With less, a request for several keys would restart without end.
 const MIN_HOLD: Millis = Millis(10);
-/// What a script of Redis takes at once.
+/// A store may keep a lease for each.
 const MOST_TAKEN: u32 = 999;
 
 /// Returns the names of the refused arguments. The values of expressions are not known yet: the
@@ -61,10 +62,10 @@ fn out_of_limits(name: &str, millis: Millis) -> Option<String> {
         "ttl" if millis < MIN_TTL => format!(
             "a `ttl` of {millis} is too short to be renewed in time: write at least `\"{MIN_TTL}\"`"
         ),
-        "min_hold" if millis == Millis(0) => format!(
+        "min_hold" if millis == ZERO => format!(
             "a `min_hold` of {millis} changes nothing: write for example `\"1m\"`, or leave it out"
         ),
-        "max_hold" if millis == Millis(0) => format!(
+        "max_hold" if millis == ZERO => format!(
             "a `max_hold` of {millis} would end before the body begins: write for example `\"10m\"`, or leave it out"
         ),
         "max_hold" if millis < MIN_HOLD => {

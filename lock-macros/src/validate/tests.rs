@@ -85,6 +85,14 @@ fn says_what_is_out_of_limits() {
             "a `max_hold` of 0s would end before the body begins: write for example `\"10m\"`, or leave it out",
         ),
         (
+            "max_hold = \"5ms\"",
+            "a `max_hold` of 5ms is too short: write at least `\"10ms\"`",
+        ),
+        (
+            "permits = 2000, take = 1500",
+            "a `take` of 1500 is too many: write at most 999",
+        ),
+        (
             "max_hold = \"25h\"",
             "a `max_hold` of 25h is too long: write at most `\"24h\"`",
         ),

@@ -54,6 +54,27 @@ fn a_method() {
     shape_on(&locks, "manager = self.locks()", "method", service.method()).unwrap();
 }
 
+#[distributed_lock(key = "arms", manager = match region { 0 => &services[0].locks, _ => &services[1].locks })]
+async fn one_of_two(services: &[Service; 2], region: usize) -> Result<()> {
+    pause().await;
+    Ok(())
+}
+
+#[test]
+fn a_match() {
+    let managers = [manager(), manager()];
+    let services = [service(&managers[0]), service(&managers[1])];
+    for (region, locks) in managers.iter().enumerate() {
+        shape_on(
+            locks,
+            "manager = match …",
+            "arms",
+            one_of_two(&services, region),
+        )
+        .unwrap();
+    }
+}
+
 #[distributed_lock(key = "borrow", manager = &service.locks)]
 async fn borrowed(service: Arc<Service>) -> Result<Arc<Service>> {
     pause().await;
