@@ -10,6 +10,7 @@ use tokio::sync::{mpsc, oneshot};
 use super::Store;
 use super::downgrades::Downgrading;
 use super::tickets::Issuing;
+use crate::backend::Request;
 use crate::backend::redis::protocol::call::Queue;
 use crate::backend::redis::protocol::call::Sent;
 use crate::backend::redis::redlock::clocks::Clocks;
@@ -18,10 +19,13 @@ use crate::base::clock::{Clock, Moment};
 use crate::driver::{Limits, Mailbox, Op, Operations, Pile};
 use crate::held::guard::LockGuard;
 use crate::held::home::Home;
-use crate::types::answer::Answer;
+use crate::types::answer::{Answer, Reply};
 use crate::types::error::LockError;
+use crate::types::holder::Status;
 use crate::types::key::LockKey;
 use crate::types::kind::Kind;
+use crate::types::leader::Leader;
+use crate::types::query::Query;
 use crate::types::terms::{LeaseId, Terms, Wait};
 use crate::types::ticket::Ticket;
 use crate::types::ticket_id::TicketId;
@@ -78,6 +82,10 @@ pub(super) struct Client {
     pub(super) issuing: Option<Issuing>,
     /// The writers that go on as readers, if some do.
     pub(super) downgrading: Option<Downgrading>,
+    /// What it publishes as a leader, if it takes locks for itself to lead elections.
+    pub(super) leads: Option<Arc<str>>,
+    /// The questions who holds a lock that were not sent yet.
+    pub(super) looks: Vec<(LockKey, Reply<Status>)>,
     /// Those that it has adopted since this was last looked at.
     pub(super) adopted: Vec<TicketId>,
 }
@@ -151,6 +159,8 @@ impl Client {
             lost: 0,
             issuing: None,
             downgrading: None,
+            leads: None,
+            looks: Vec::new(),
             adopted: Vec::new(),
         }
     }
@@ -216,6 +226,11 @@ impl Client {
         self.send(now, terms, None);
     }
 
+    /// The leaders of an election are shown to this observer.
+    pub(super) fn observe(&self, key: LockKey, observer: mpsc::UnboundedSender<Leader>) {
+        let _ = self.mailbox.send(Op::Observe(key, observer));
+    }
+
     /// What the driver's thread does.
     pub(super) fn drive(&mut self, now: Moment) {
         loop {
@@ -226,6 +241,10 @@ impl Client {
             let requests = self.operations.requests();
             let mut idle = requests.is_empty();
             for request in requests {
+                if let Request::Query(Query::Status(key, reply)) = request {
+                    self.looks.push((key, reply));
+                    continue;
+                }
                 match &mut self.coordinator {
                     Some(coordinator) => coordinator.submit(now, request),
                     None => self.links[0].queue.submit(now, request),
@@ -358,6 +377,7 @@ impl Client {
             min_hold,
             max_hold,
             max_waiters,
+            data: self.leads.clone().filter(|_| kind == Kind::Exclusive),
             ..Terms::of(id, key, ttl)
         };
         let gives_up =
@@ -410,6 +430,7 @@ impl Client {
                         let long = self.rng.u8(..) < 20;
                         let most = if long { 15_000 } else { 300 };
                         let most = if self.crowded { most / 6 } else { most };
+                        let most = if self.leads.is_some() { most * 4 } else { most };
                         let mut hold = Duration::from_millis(self.rng.u64(0..most));
                         if let Some(count) = &mut self.eager {
                             *count += 1;

@@ -16,6 +16,7 @@ mod history;
 mod hot;
 mod knowing;
 mod limits;
+mod observing;
 mod refusals;
 mod seeds;
 mod server;
@@ -39,6 +40,8 @@ use crate::backend::queue::protocol::trouble::Trouble;
 use crate::backend::redis::protocol::call::Sent;
 use crate::backend::redis::protocol::reply::Reply;
 use crate::base::clock::{Clock, Moment};
+use crate::types::answer;
+use crate::types::holder::Status;
 use crate::types::key::LockKey;
 use crate::types::kind::Kind;
 use crate::types::ticket::Ticket;
@@ -50,6 +53,7 @@ use disputes::Dispute;
 use failover::{Replica, Safeguard};
 use history::Checked;
 use limits::Limits;
+use observing::Observing;
 use refusals::Rights;
 use server::Server;
 use sharded::Shards;
@@ -89,6 +93,8 @@ struct World {
     asking: Option<Asking>,
     /// How many may wait, if that is limited.
     limits: Option<Limits>,
+    /// Who leads, and who was shown, if there are elections.
+    observing: Option<Observing>,
     /// Whether nobody is notified, as behind a pooler.
     silent: bool,
     /// Whether nothing goes wrong, and no way is long.
@@ -166,6 +172,10 @@ enum Event {
     Look(usize),
     Looked(Wire, Vec<Bearer>),
     Told(Wire, Vec<(Bearer, Standing)>),
+    /// A client asks who holds a lock.
+    Status(Wire, LockKey, answer::Reply<Status>),
+    /// What the server says of it.
+    Said(Wire, answer::Reply<Status>, Status),
     /// A client gets a ticket.
     Adopt(usize, Arc<Ticket>),
 }
@@ -229,6 +239,7 @@ impl World {
             rights: None,
             asking: None,
             limits: None,
+            observing: None,
             silent: false,
             calm: false,
             loud: false,
@@ -253,6 +264,7 @@ impl World {
             self.check_endings()?;
             self.check_asked()?;
             self.check_limits()?;
+            self.check_observers()?;
             self.check_history()?;
             if self.is_over() {
                 return Ok(());
@@ -280,6 +292,7 @@ impl World {
         | Event::Push(wire, _)
         | Event::Refused(wire, ..)
         | Event::Told(wire, _)
+        | Event::Said(wire, ..)
         | Event::Replicated(wire, _) = &event
         {
             let resumes = self.clients[wire.client].paused_until;
@@ -331,6 +344,8 @@ impl World {
             Event::Look(client) => self.look(client),
             Event::Looked(wire, held) => self.tell(wire, held),
             Event::Told(wire, standings) => self.told(wire, standings),
+            Event::Status(wire, key, reply) => self.say_status(wire, key, reply),
+            Event::Said(wire, reply, status) => self.hear_status(wire, reply, status),
             Event::Adopt(client, ticket) => self.adopt(client, &ticket),
             Event::Refused(wire, sent, trouble) => self.refused(wire, sent, trouble),
             Event::Topology(client) => self.hear_topology(client),

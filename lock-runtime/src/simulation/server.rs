@@ -17,6 +17,8 @@ use crate::backend::redis::protocol::reply::Reply;
 use crate::backend::token::Token;
 use crate::base::clock::Moment;
 use crate::types::crowd::Crowd;
+use crate::types::fence::FencingToken;
+use crate::types::holder;
 use crate::types::key::LockKey;
 use crate::types::kind::Kind;
 use crate::types::ticket_id::TicketId;
@@ -68,6 +70,8 @@ struct Holder {
     client: usize,
     kind: Kind,
     until: Moment,
+    /// Its fence and what it publishes, once a renewal has noted them.
+    leads: Option<(u64, Arc<str>)>,
 }
 
 #[derive(Clone)]
@@ -135,7 +139,13 @@ impl Server {
                 company,
             } => self.acquire(now, client, bearer, *position, *company),
             Call::Ask(bearers) => self.ask(now, client, bearers),
-            Call::Renew { bearer, .. } => Reply::Ours(self.lock(now, bearer).extend(now, bearer)),
+            Call::Renew { bearer, note } => {
+                let ours = self.lock(now, bearer).extend(now, bearer);
+                if let Some(note) = note.filter(|_| ours) {
+                    self.lock(now, bearer).note_leader(bearer, note.fence);
+                }
+                Reply::Ours(ours)
+            }
             Call::Pass { bearer, fence } => Reply::Ours(self.pass(now, bearer, *fence)),
             Call::Raise { bearer, fence } => {
                 let ours = self.lock(now, bearer).extend(now, bearer);
@@ -245,6 +255,7 @@ impl Server {
         };
         holder.token = Some(bearer.token);
         holder.issued = None;
+        holder.leads = None;
         holder.client = client;
         holder.until = now.after(terms.ttl);
         let fence = self.next();
@@ -348,6 +359,25 @@ impl Server {
         let holders = self.locks.get(key).into_iter().flat_map(|it| &it.holders);
         let held = holders.filter(|it| now < it.until);
         held.filter_map(|it| Some((it.client, it.token?))).collect()
+    }
+
+    /// Who holds a lock, as far as holders have told.
+    pub(super) fn status(&self, now: Moment, key: &LockKey) -> holder::Status {
+        let now = self.shows(now);
+        let holders = self.locks.get(key).into_iter().flat_map(|it| &it.holders);
+        let held = holders.filter(|it| now < it.until && it.token.is_some());
+        let holders = held.map(|it| {
+            let (fence, data) = it.leads.clone().unzip();
+            holder::Holder {
+                fencing_token: fence.map(FencingToken::new),
+                data: data.as_deref().map(Into::into),
+                ..holder::Holder::unknown("", Some(it.until.since(now)))
+            }
+        });
+        holder::Status {
+            holders: holders.collect(),
+            ..holder::Status::free(key.clone())
+        }
     }
 
     /// How many wait for a lock.
@@ -482,6 +512,7 @@ impl Lock {
             client,
             kind,
             until: now.after(ttl),
+            leads: None,
         });
     }
 
@@ -521,6 +552,15 @@ impl Lock {
             it.until = now.after(left);
             true
         })
+    }
+
+    /// A renewal notes the fence of its holder.
+    fn note_leader(&mut self, bearer: &Bearer, fence: u64) {
+        let mut holders = self.holders.iter_mut();
+        if let Some(holder) = holders.find(|it| it.token == Some(bearer.token)) {
+            let data = bearer.terms.data.clone();
+            holder.leads = data.map(|it| (fence, it));
+        }
     }
 
     fn ahead(&self, now: Moment) -> Ahead {

@@ -79,11 +79,13 @@ impl World {
         self.may_forget_reader(before, client);
         self.note_polls(client);
         let it = &mut self.clients[client];
-        for (key, fence) in it.entered.drain(..) {
+        let (entered, wakeup) = (std::mem::take(&mut it.entered), it.next_wakeup());
+        for (key, fence) in entered {
             self.counts.entered(&key, fence);
+            self.note_leader(client, &key, fence);
         }
-        let wakeup = it.next_wakeup();
         self.hand_out(client);
+        self.send_looks(client);
         self.route(client);
         for server in 0..self.servers.len() {
             let link = &mut self.clients[client].links[server];
