@@ -63,7 +63,6 @@ async fn verdict_of_work() -> HistoryVerdict {
 }
 
 #[tokio::test]
-#[ignore = "leases that end within the same millisecond as a call are not decided reliably yet"]
 async fn the_model_accepts_what_a_server_does() {
     let verdict = verdict_of_work().await;
     assert!(

@@ -9,7 +9,7 @@ use std::collections::HashMap;
 use std::fmt;
 
 use super::rules::Rules;
-use super::server::{Name, Owner, Position, Push, Reply, Request, Server, Token};
+use super::server::{Name, Owner, Position, Push, Reply, Request, Seen, Server, Token};
 use super::setting::{Company, Setting};
 
 /// What tells one acquisition from all others, in a run.
@@ -164,17 +164,33 @@ pub struct Grant {
 /// The state of the model after the steps so far.
 #[derive(Debug)]
 pub struct History {
-    server: Server<u64>,
+    /// The states in which the server may be: one, unless times are blurred.
+    states: Vec<State>,
     known: Known,
     now: u64,
     /// How much earlier or later than its moment a step may be: the server's clock is read before a script runs.
     blur: u64,
-    /// A lease whose time is over within the blur, and when it was.
-    late: Option<(Token<u64>, u64)>,
+    clients: usize,
     views: Vec<View>,
     steps: Vec<Step>,
     /// How many steps were accepted, and how many were about a lock that was not checked.
     pub counts: Counts,
+}
+
+/// A state in which the server may be.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct State {
+    server: Server<u64>,
+    /// What the lock has still, although its time is over within the blur.
+    late: Late,
+}
+
+/// What ends later than its time, and when it would have ended.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct Late {
+    lease: Option<(Token<u64>, u64)>,
+    /// The clients that do not count as silent yet.
+    clients: Vec<(usize, u64)>,
 }
 
 /// How many steps there were.
@@ -261,6 +277,31 @@ impl Known {
             plans.len() as u64 - 1
         })
     }
+
+    fn grant(&self, push: &Push<u64>) -> Grant {
+        let token = |it: Token<u64>| self.plan(it.task).token;
+        Grant {
+            token: token(push.token),
+            fence: push.fence,
+            followers: push.followers.iter().map(|(it, _)| token(*it)).collect(),
+        }
+    }
+
+    /// #names: an acquisition that sees two fences uses the one with which it began.
+    fn note_fence(&mut self, reply: Reply<u64>) {
+        if let Reply::Granted(token, fence) = reply {
+            self.plan_mut(token.task).fences.push(fence);
+        }
+    }
+
+    /// #chains: followers have the token of the first, and fences of their own.
+    fn note_fences(&mut self, pushes: &[Push<u64>]) {
+        for push in pushes {
+            let fences = &mut self.plan_mut(push.token.task).fences;
+            fences.push(push.fence);
+            fences.extend(push.followers.iter().map(|(_, fence)| *fence));
+        }
+    }
 }
 
 impl Setting<u64> for Known {
@@ -299,7 +340,10 @@ impl History {
         let mut server = Server::new(locks, clients);
         server.listens.fill(false);
         Self {
-            server,
+            states: vec![State {
+                server,
+                late: Late::default(),
+            }],
             known: Known {
                 rules,
                 numbers: HashMap::new(),
@@ -308,14 +352,14 @@ impl History {
             },
             now: 0,
             blur: 0,
-            late: None,
+            clients,
             views: vec![View::default(); locks],
             steps: Vec::new(),
             counts: Counts::default(),
         }
     }
 
-    /// Steps may be earlier or later than their moments by so much.
+    /// Steps may be earlier or later than their moments by so much, in a history of one lock.
     #[must_use]
     pub fn blurred(self, blur: u64) -> Self {
         Self { blur, ..self }
@@ -323,9 +367,12 @@ impl History {
 
     /// One more client, which is connected.
     pub fn add_client(&mut self) {
-        self.server.listens.push(true);
-        for lock in &mut self.server.locks {
-            lock.seen.push(None);
+        self.clients += 1;
+        for State { server, .. } in &mut self.states {
+            server.listens.push(true);
+            for lock in &mut server.locks {
+                lock.seen.push(None);
+            }
         }
     }
 
@@ -352,7 +399,11 @@ impl History {
     fn take(&mut self, step: &Step) -> Result<(), String> {
         let outside = self.views[step.lock].outside;
         match &step.event {
-            Event::Listens(client, listens) => self.server.listens[*client] = *listens,
+            Event::Listens(client, listens) => {
+                for State { server, .. } in &mut self.states {
+                    server.listens[*client] = *listens;
+                }
+            }
             Event::Outside => self.views[step.lock].outside = true,
             Event::Free(fence) => self.begin_anew(step.lock, *fence),
             _ if outside => self.counts.outside += 1,
@@ -380,10 +431,13 @@ impl History {
     fn pass(&mut self, at: u64) {
         let time = at.saturating_sub(self.now);
         self.now += time;
-        self.server.pass(&self.known.rules, time);
+        for State { server, .. } in &mut self.states {
+            server.pass(&self.known.rules, time);
+        }
     }
 
-    /// At its moment, or as far from it as the clocks allow.
+    /// The server runs a script, at its moment or as far from it as the clocks allow. Some observations do not tell
+    /// whether a lease had ended: then the server may be in each of several states.
     fn ran(
         &mut self,
         step: &Step,
@@ -391,145 +445,38 @@ impl History {
         outcome: &Outcome,
         grants: &[Grant],
     ) -> Result<(), String> {
-        if self.blur == 0 {
-            self.pass(step.at);
-            return self.run(step.lock, requests, outcome, grants);
-        }
-        let (server, now) = (self.server.clone(), self.now);
-        let owner = server.locks[step.lock].owner;
-        let own = self
-            .late
-            .filter(|(token, _)| owner.is_some_and(|it| it.token == *token && it.left == 1));
-        let ends = own.map_or(owner.map_or(0, |it| now + it.left), |(_, ends)| ends);
+        let before = std::mem::take(&mut self.states);
+        let passed = step.at.saturating_sub(self.now);
+        self.now += passed;
         let mut refused = Ok(());
-        // A lease that has not ended may end later, and one that has does not come back.
-        for ended in [false, true] {
-            (self.server, self.now) = (server.clone(), now);
-            self.pass(step.at);
-            let blurred = self.now.abs_diff(ends) <= self.blur;
-            match &mut self.server.locks[step.lock].owner {
-                it if ended && blurred => *it = None,
-                it @ None if blurred => {
-                    // It ends at its own time, however many steps there are until then.
-                    *it = owner.map(|it| Owner { left: 1, ..it });
-                    self.late = owner.map(|it| (it.token, ends));
+        for state in before {
+            for mut state in state.at(&self.known.rules, step.lock, self.now, passed, self.blur) {
+                match state.run(&mut self.known, step.lock, requests, outcome, grants) {
+                    Ok(()) if self.states.contains(&state) => {}
+                    Ok(()) => self.states.push(state),
+                    Err(why) => refused = refused.and(Err(why)),
                 }
-                _ => {}
-            }
-            match self.run(step.lock, requests, outcome, grants) {
-                Ok(()) => return Ok(()),
-                Err(why) => refused = refused.and(Err(why)),
             }
         }
-        refused
+        if self.states.is_empty() {
+            refused
+        } else {
+            Ok(())
+        }
     }
 
     fn begin_anew(&mut self, lock: usize, fence: u64) {
-        self.server.fence = self.server.fence.max(fence);
-        let state = &mut self.server.locks[lock];
-        state.owner = None;
-        state.queue.clear();
-        state.seen.fill(None);
+        self.states.truncate(1);
+        for State { server, late } in &mut self.states {
+            server.fence = server.fence.max(fence);
+            let state = &mut server.locks[lock];
+            state.owner = None;
+            state.queue.clear();
+            state.seen.fill(None);
+            *late = Late::default();
+            self.views[lock].since = server.fence;
+        }
         self.views[lock].outside = false;
-        self.views[lock].since = self.server.fence;
-    }
-
-    /// The server runs a script: what it answers, or writes, and what it publishes is what the rules say.
-    fn run(
-        &mut self,
-        lock: usize,
-        requests: &[Request<u64>],
-        outcome: &Outcome,
-        grants: &[Grant],
-    ) -> Result<(), String> {
-        self.follow_fences(outcome.replies(), grants)?;
-        let (mut pushes, mut due, mut owners) = (Vec::new(), Vec::new(), Vec::new());
-        for request in requests {
-            self.follow_positions(lock, *request, outcome)?;
-            let (ours, before) = (self.is_ours(lock, *request), self.holder(lock));
-            let reply = self.server.run(&self.known, *request, &mut pushes);
-            due.push(answer(reply, ours));
-            owners.extend(self.holder(lock).filter(|it| Some(*it) != before));
-            self.note_fence(reply);
-        }
-        match outcome {
-            Outcome::Replies(replies) if *replies != due => {
-                return Err(format!("the reply is {due:?}"));
-            }
-            Outcome::Writes {
-                owners: written, ..
-            } if *written != owners => {
-                return Err(format!("those that become the owner are {owners:?}"));
-            }
-            _ => {}
-        }
-        let due: Vec<_> = pushes.iter().map(|it| self.grant(it)).collect();
-        if due != grants {
-            return Err(format!("the published grants are {due:?}"));
-        }
-        self.note_fences(&pushes);
-        Ok(())
-    }
-
-    /// Who holds a lock.
-    fn holder(&self, lock: usize) -> Option<Id> {
-        let owner = self.server.locks[lock].owner;
-        let holder = owner.filter(|it| it.name == Name::Holder)?;
-        Some(self.known.plan(holder.token.task).token)
-    }
-
-    /// Whether a request finds the lock held under its token. A ticket that was issued before is found by `issue`.
-    fn is_ours(&self, lock: usize, request: Request<u64>) -> bool {
-        let owner = self.server.locks[lock].owner;
-        let owner = owner.filter(|it| it.token == request.token());
-        owner.is_some_and(|it| match it.name {
-            Name::Holder => true,
-            Name::Ticket => matches!(request, Request::Issue(_)),
-            Name::Cooldown => false,
-        })
-    }
-
-    /// Fences grow, by as much as the server chooses.
-    fn follow_fences(&mut self, replies: &[Answer], grants: &[Grant]) -> Result<(), String> {
-        let granted = replies.iter().filter_map(|it| match it {
-            Answer::Granted(fence) => Some(*fence),
-            _ => None,
-        });
-        let Some(first) = granted.chain(grants.iter().map(|it| it.fence)).min() else {
-            return Ok(());
-        };
-        if first <= self.server.fence {
-            return Err(format!("fences are above {}", self.server.fence));
-        }
-        self.server.fence = first - 1;
-        Ok(())
-    }
-
-    /// #names: a new position is behind those of all waiters, by as much as the server chooses.
-    fn follow_positions(
-        &mut self,
-        lock: usize,
-        request: Request<u64>,
-        outcome: &Outcome,
-    ) -> Result<(), String> {
-        if !matches!(request, Request::Acquire(_, None)) {
-            return Ok(());
-        }
-        let lock = &mut self.server.locks[lock];
-        let last = lock.queue.last().map(|it| it.position);
-        // The next one is a rank further.
-        let Plan { token, rank, .. } = *self.known.plan(request.token().task);
-        lock.clock = match outcome.position(token) {
-            Some(tick) if last.is_some_and(|it| tick <= it.tick) => {
-                return Err(format!("a new position is behind {last:?}"));
-            }
-            Some(tick) => Position {
-                tick,
-                rank: rank.saturating_sub(1),
-            },
-            None => last.unwrap_or_default(),
-        };
-        Ok(())
     }
 
     /// What the model runs.
@@ -601,42 +548,20 @@ impl History {
         })
     }
 
-    fn grant(&self, push: &Push<u64>) -> Grant {
-        let token = |it: Token<u64>| self.known.plan(it.task).token;
-        Grant {
-            token: token(push.token),
-            fence: push.fence,
-            followers: push.followers.iter().map(|(it, _)| token(*it)).collect(),
-        }
-    }
-
-    /// #names: an acquisition that sees two fences uses the one with which it began.
-    fn note_fence(&mut self, reply: Reply<u64>) {
-        if let Reply::Granted(token, fence) = reply {
-            self.known.plan_mut(token.task).fences.push(fence);
-        }
-    }
-
-    /// #chains: followers have the token of the first, and fences of their own.
-    fn note_fences(&mut self, pushes: &[Push<u64>]) {
-        for push in pushes {
-            let fences = &mut self.known.plan_mut(push.token.task).fences;
-            fences.push(push.fence);
-            fences.extend(push.followers.iter().map(|(_, fence)| *fence));
-        }
-    }
-
     /// A body is polled: the server has the lock for it, and later bodies have larger fences.
     fn polled(&mut self, lock: usize, client: usize, fence: u64) -> Result<(), String> {
         let view = &mut self.views[lock];
         if fence <= view.since {
             return Ok(());
         }
-        let owner = self.server.locks[lock].owner;
-        let holder = owner
-            .filter(|it| it.name == Name::Holder)
-            .map(|it| self.known.plan(it.token.task));
-        if !holder.is_some_and(|it| it.client == client && it.fences.contains(&fence)) {
+        let holds = |state: &State| {
+            let owner = state.server.locks[lock].owner;
+            let holder = owner
+                .filter(|it| it.name == Name::Holder)
+                .map(|it| self.known.plan(it.token.task));
+            holder.is_some_and(|it| it.client == client && it.fences.contains(&fence))
+        };
+        if !self.states.iter().any(holds) {
             return Err("the server has not the lock for this body".into());
         }
         if fence < view.begun {
@@ -648,7 +573,7 @@ impl History {
 
     /// The steps about the lock, and the state before the last one, which is found anew.
     fn refusal(&self, step: Step, why: String) -> Refusal {
-        let (locks, clients) = (self.views.len(), self.server.listens.len());
+        let (locks, clients) = (self.views.len(), self.clients);
         let mut before = Self::new(self.known.rules.clone(), locks, clients).blurred(self.blur);
         for step in &self.steps {
             // Each of them was accepted.
@@ -661,19 +586,174 @@ impl History {
         steps.push(step);
         Refusal {
             steps,
-            before: before.describe(lock),
+            before: before.describe(lock).join("\nor\n"),
             why,
         }
     }
 
-    fn describe(&self, lock: usize) -> String {
-        let token = |it: Token<u64>| self.known.plan(it.task).token;
+    fn describe(&self, lock: usize) -> Vec<String> {
+        let states = self.states.iter();
+        states.map(|it| it.describe(&self.known, lock)).collect()
+    }
+}
+
+impl State {
+    /// What it may be when so much time has passed: what ends within the blur may have ended or not, and ends once.
+    fn at(
+        mut self,
+        rules: &Rules<u64>,
+        lock: usize,
+        now: u64,
+        passed: u64,
+        blur: u64,
+    ) -> Vec<Self> {
+        let before = self.server.locks[lock].clone();
+        let late = std::mem::take(&mut self.late);
+        self.server.pass(rules, passed);
+        if blur == 0 {
+            return vec![self];
+        }
+        let then = now - passed;
+        let mut states = vec![self];
+        if let Some(owner) = before.owner {
+            let own = late.lease.filter(|(token, _)| *token == owner.token);
+            let ends = own.map_or(then + owner.left, |(_, ends)| ends);
+            if now.abs_diff(ends) <= blur {
+                states = fork(states, |state, ended| {
+                    // It ends at its own time, however many steps there are until then.
+                    state.server.locks[lock].owner = (!ended).then_some(Owner { left: 1, ..owner });
+                    state.late.lease = (!ended).then_some((owner.token, ends));
+                });
+            }
+        }
+        for (client, seen) in before.seen.iter().enumerate() {
+            let Some(seen) = *seen else {
+                continue;
+            };
+            let own = late.clients.iter().find(|(of, _)| *of == client);
+            let ends = own.map_or(then + rules.silence - seen.age, |(_, ends)| *ends);
+            if now.abs_diff(ends) <= blur {
+                states = fork(states, |state, ended| {
+                    let age = rules.silence;
+                    state.server.locks[lock].seen[client] =
+                        (!ended).then_some(Seen { age, ..seen });
+                    let late = (!ended).then_some((client, ends));
+                    state.late.clients.extend(late);
+                });
+            }
+        }
+        states
+    }
+
+    /// The server runs a script: what it answers, or writes, and what it publishes is what the rules say.
+    fn run(
+        &mut self,
+        known: &mut Known,
+        lock: usize,
+        requests: &[Request<u64>],
+        outcome: &Outcome,
+        grants: &[Grant],
+    ) -> Result<(), String> {
+        let (mut pushes, mut due, mut owners) = (Vec::new(), Vec::new(), Vec::new());
+        for (number, request) in requests.iter().enumerate() {
+            let replies = if number == 0 { outcome.replies() } else { &[] };
+            self.follow_fences(replies, grants.get(pushes.len()..).unwrap_or_default())?;
+            self.follow_positions(known, lock, *request, outcome)?;
+            let (ours, before) = (self.is_ours(lock, *request), self.holder(known, lock));
+            let reply = self.server.run(known, *request, &mut pushes);
+            due.push(answer(reply, ours));
+            owners.extend(self.holder(known, lock).filter(|it| Some(*it) != before));
+            known.note_fence(reply);
+        }
+        match outcome {
+            Outcome::Replies(replies) if *replies != due => {
+                return Err(format!("the reply is {due:?}"));
+            }
+            Outcome::Writes {
+                owners: written, ..
+            } if *written != owners => {
+                return Err(format!("those that become the owner are {owners:?}"));
+            }
+            _ => {}
+        }
+        let due: Vec<_> = pushes.iter().map(|it| known.grant(it)).collect();
+        if due != grants {
+            return Err(format!("the published grants are {due:?}"));
+        }
+        known.note_fences(&pushes);
+        Ok(())
+    }
+
+    /// Who holds a lock.
+    fn holder(&self, known: &Known, lock: usize) -> Option<Id> {
+        let owner = self.server.locks[lock].owner;
+        let holder = owner.filter(|it| it.name == Name::Holder)?;
+        Some(known.plan(holder.token.task).token)
+    }
+
+    /// Whether a request finds the lock held under its token. A ticket that was issued before is found by `issue`.
+    fn is_ours(&self, lock: usize, request: Request<u64>) -> bool {
+        let owner = self.server.locks[lock].owner;
+        let owner = owner.filter(|it| it.token == request.token());
+        owner.is_some_and(|it| match it.name {
+            Name::Holder => true,
+            Name::Ticket => matches!(request, Request::Issue(_)),
+            Name::Cooldown => false,
+        })
+    }
+
+    /// Fences grow, by as much as the server chooses: calls about other locks may come between.
+    fn follow_fences(&mut self, replies: &[Answer], grants: &[Grant]) -> Result<(), String> {
+        let granted = replies.iter().filter_map(|it| match it {
+            Answer::Granted(fence) => Some(*fence),
+            _ => None,
+        });
+        let Some(first) = granted.chain(grants.iter().map(|it| it.fence)).min() else {
+            return Ok(());
+        };
+        if first <= self.server.fence {
+            return Err(format!("fences are above {}", self.server.fence));
+        }
+        self.server.fence = first - 1;
+        Ok(())
+    }
+
+    /// #names: a new position is behind those of all waiters, by as much as the server chooses.
+    fn follow_positions(
+        &mut self,
+        known: &Known,
+        lock: usize,
+        request: Request<u64>,
+        outcome: &Outcome,
+    ) -> Result<(), String> {
+        if !matches!(request, Request::Acquire(_, None)) {
+            return Ok(());
+        }
+        let lock = &mut self.server.locks[lock];
+        let last = lock.queue.last().map(|it| it.position);
+        // The next one is a rank further.
+        let Plan { token, rank, .. } = *known.plan(request.token().task);
+        lock.clock = match outcome.position(token) {
+            Some(tick) if last.is_some_and(|it| tick <= it.tick) => {
+                return Err(format!("a new position is behind {last:?}"));
+            }
+            Some(tick) => Position {
+                tick,
+                rank: rank.saturating_sub(1),
+            },
+            None => last.unwrap_or_default(),
+        };
+        Ok(())
+    }
+
+    fn describe(&self, known: &Known, lock: usize) -> String {
+        let token = |it: Token<u64>| known.plan(it.task).token;
         let lock = &self.server.locks[lock];
         let owner = lock
             .owner
             .map(|it| format!("{:?} {:?} for {}", it.name, token(it.token), it.left));
         let queue = lock.queue.iter().map(|it| {
-            let client = self.known.client(it.token.task);
+            let client = known.client(it.token.task);
             format!(
                 "{:?} of client {client} at {}",
                 token(it.token),
@@ -689,6 +769,18 @@ impl History {
             self.server.fence
         )
     }
+}
+
+/// Each of these states, where something has ended and where it has not.
+fn fork(states: Vec<State>, set: impl Fn(&mut State, bool)) -> Vec<State> {
+    let both = states.into_iter().flat_map(|state| {
+        [false, true].map(|ended| {
+            let mut state = state.clone();
+            set(&mut state, ended);
+            state
+        })
+    });
+    both.collect()
 }
 
 /// How many steps are printed at most.

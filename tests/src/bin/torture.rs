@@ -11,6 +11,7 @@ use std::{
 };
 
 use tests::{
+    HistoryVerdict,
     documents::repository::{read, root},
     torture::{
         Medium, Outcome, PAGE, Profile, Row, Servers, Setting, Soak, load, reach, torture,
@@ -249,6 +250,15 @@ fn print(profile: Profile, servers: Servers, outcome: &Outcome, time: Duration) 
     );
     if servers.chain() {
         println!("{:<30} {chains}", "");
+    }
+    if let Some(model) = &outcome.model {
+        let HistoryVerdict {
+            accepted, outside, ..
+        } = model;
+        println!(
+            "{:<30} the model accepts {accepted} steps, and {outside} were left out",
+            ""
+        );
     }
     let lacks = outcome.lacks(profile, servers, time);
     let complaints = [outcome.found(servers), lacks].concat();

@@ -30,6 +30,9 @@ const PAUSE: Duration = Duration::from_millis(20);
 /// In microseconds: leases end at a millisecond, and a script reads the clock before it runs.
 const BLUR: u64 = 2_000;
 
+/// In microseconds: no script takes longer, unless the server is suspended meanwhile.
+const PATIENCE: u64 = 50_000;
+
 const SECOND: u64 = 1_000_000;
 
 /// Listens to all that a server does.
@@ -59,6 +62,8 @@ struct Seen {
     locks: HashMap<String, Lock>,
     /// The numbers of channels.
     channels: HashMap<String, usize>,
+    /// Whether something was missed: locks of which nothing is known may be held.
+    missed: bool,
     /// What runs now.
     running: Option<Ran>,
     now: u64,
@@ -131,7 +136,7 @@ impl Seen {
             return;
         };
         if let Some(running) = self.running.as_mut().filter(|_| line.by_script) {
-            return running.write(line.words);
+            return running.write(line);
         }
         if let Some(ran) = self.running.take() {
             self.end(&ran);
@@ -160,6 +165,10 @@ impl Seen {
         // One that the server did not know has done nothing.
         if !ran.has_run() {
             return;
+        }
+        // The server was suspended in the middle of a script, and may have read the clock before or thereafter.
+        if ran.took() > PATIENCE {
+            return self.leave_out_all();
         }
         let Some(calls) = self.scripts.calls(ran) else {
             for lock in ran.keys.clone() {
@@ -199,9 +208,15 @@ impl Seen {
     }
 
     fn lock(&mut self, owner: &str) -> &mut Lock {
-        let clients = self.channels.len();
+        let (clients, missed, now) = (self.channels.len(), self.missed, self.now);
         let lock = self.locks.entry(owner.to_owned());
-        lock.or_insert_with(|| Lock::new(clients))
+        lock.or_insert_with(|| {
+            let mut lock = Lock::new(clients);
+            if missed {
+                lock.take(now, Event::Outside);
+            }
+            lock
+        })
     }
 
     /// The number of a channel. Whoever asks has subscribed.
@@ -233,6 +248,7 @@ impl Seen {
 
     fn leave_out_all(&mut self) {
         self.running = None;
+        self.missed = true;
         let at = self.now;
         for lock in self.locks.values_mut() {
             lock.take(at, Event::Outside);

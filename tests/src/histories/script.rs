@@ -35,6 +35,8 @@ pub(super) struct Ran {
     pub(super) keys: Vec<String>,
     pub(super) arguments: Vec<String>,
     writes: Vec<Vec<String>>,
+    /// When it wrote last.
+    until: u64,
 }
 
 /// A grant that was published.
@@ -57,11 +59,18 @@ impl Ran {
             keys: keys.to_vec(),
             arguments: arguments.to_vec(),
             writes: Vec::new(),
+            until: at,
         })
     }
 
-    pub(super) fn write(&mut self, words: Vec<String>) {
-        self.writes.push(words);
+    pub(super) fn write(&mut self, line: Line) {
+        self.until = line.at;
+        self.writes.push(line.words);
+    }
+
+    /// How long it took, in microseconds.
+    pub(super) fn took(&self) -> u64 {
+        self.until.saturating_sub(self.at)
     }
 
     /// Each script reads something at least.

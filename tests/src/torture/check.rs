@@ -7,7 +7,7 @@ use std::{
 };
 
 use super::{
-    adoptions,
+    HANDED_KEY, LEADER_KEY, adoptions,
     history::{Event, Grant, Kind, Mode},
     lock_name,
     polls::overlaps,
@@ -38,6 +38,8 @@ pub struct Report {
     pub left_behind: usize,
     /// The longest time that a key stood still after the end of a fault.
     pub recovery: Duration,
+    /// Which key that was, and until when.
+    pub slowest: Option<(usize, Duration)>,
     /// The longest time from a question to the first poll of the body.
     pub wait: Duration,
     /// What must not be.
@@ -89,9 +91,12 @@ pub(super) fn check(events: &[Event], healed: &[Duration], promises: Promises) -
     for event in events {
         keys.entry(event.grant.key).or_default().push(event);
     }
-    for events in keys.values() {
+    for (key, events) in &keys {
         report.check_order(events, promises);
-        report.measure_recovery(events, healed);
+        // A ticket whose time has got longer keeps its lock closed.
+        if promises.expiry || !(HANDED_KEY..LEADER_KEY).contains(key) {
+            report.measure_recovery(events, healed);
+        }
         report.measure_waits(events);
     }
     report
@@ -194,7 +199,10 @@ impl Report {
             let wanted = asked.get(&alive[next].grant).copied();
             let from = [before, wanted, Some(*healed)].into_iter().flatten().max();
             let still = alive[next].at.saturating_sub(from.unwrap_or_default());
-            self.recovery = self.recovery.max(still);
+            if still > self.recovery {
+                self.recovery = still;
+                self.slowest = Some((alive[next].grant.key, alive[next].at));
+            }
         }
     }
 

@@ -15,7 +15,10 @@ use super::{
     store::Store,
     transfers,
 };
-use crate::{ChainWatch, Chains, RedisServer, TIME_LIMIT, Worker, connect, eventually};
+use crate::{
+    ChainWatch, Chains, HistoryVerdict, HistoryWatch, RedisServer, TIME_LIMIT, Worker, connect,
+    eventually,
+};
 
 /// How much longer than a key's recovery it may take on a busy machine until every process has been granted something.
 const SERVED_WITHIN: Duration = Duration::from_secs(4);
@@ -42,6 +45,8 @@ pub(super) struct Crew {
     /// When some processes had to be granted locks.
     pub(super) served: Vec<Served>,
     watch: ChainWatch,
+    /// What the server does, where the model has all of it.
+    history: Option<HistoryWatch>,
     /// What the URL says of the locks.
     query: String,
     profile: Profile,
@@ -62,6 +67,12 @@ impl Crew {
         let mut crew = Self {
             workers: Vec::new(),
             watch: ChainWatch::start(nodes(&store)).await,
+            history: match nodes(&store) {
+                [server] if servers == Servers::Redis && profile.is_followed() => {
+                    Some(HistoryWatch::start(server).await)
+                }
+                _ => None,
+            },
             url,
             store,
             servers,
@@ -254,6 +265,14 @@ impl Crew {
             .collect();
         let entered = entered.iter().map(|(name, fence)| (name.as_str(), *fence));
         self.watch.chains(entered)
+    }
+
+    /// What the model says of the server's steps, if it has them.
+    pub(super) async fn model(&self) -> Option<HistoryVerdict> {
+        match (&self.history, nodes(&self.store)) {
+            (Some(history), [server]) => Some(history.verdict(server).await),
+            _ => None,
+        }
     }
 
     async fn hire(&self, number: usize) -> Worker {

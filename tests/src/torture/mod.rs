@@ -52,7 +52,7 @@ pub use soak::{Soak, Tally};
 pub use tested::{PAGE, Row, with_rows};
 pub use work::run as work;
 
-use crate::Chains;
+use crate::{Chains, HistoryVerdict};
 use crew::Crew;
 use lateness::Lateness;
 
@@ -91,6 +91,8 @@ pub struct Outcome {
     pub report: Report,
     /// What came of those to whom a lock was handed together with another one.
     pub chains: Chains,
+    /// What the model says of what the server did, where it has all of it.
+    pub model: Option<HistoryVerdict>,
     /// How often each fault struck.
     pub faults: std::collections::BTreeMap<&'static str, usize>,
     /// By how much this process woke up too late at the worst, since the machine was busy.
@@ -135,9 +137,13 @@ pub async fn torture(profile: Profile, setting: &Setting, time: Duration) -> Out
     sleep(2 * recovery).await;
     let (mut report, chains) = stop(&mut crew, &healed).await;
     report.violations.append(&mut crew.violations);
+    let model = crew.model().await;
+    let refused = model.iter().flat_map(|it| it.refused.clone());
+    report.violations.extend(refused);
     Outcome {
         report,
         chains,
+        model,
         faults,
         lateness: lateness.worst(),
     }

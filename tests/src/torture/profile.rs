@@ -178,6 +178,11 @@ impl Profile {
         self.needs_proxies() || self == Self::Network
     }
 
+    /// Whether the model can follow a server: with a clock that moves as time does, and with memory for a monitor.
+    pub(super) fn is_followed(self) -> bool {
+        !matches!(self, Self::Clock | Self::Limits)
+    }
+
     /// Whether locks may be held back after a release. A clock that steps back by hours holds them back for as long.
     pub(super) fn has_cooldowns(self) -> bool {
         self != Self::Clock

@@ -203,6 +203,7 @@ mod tests {
                 ..Report::default()
             },
             chains: crate::Chains::default(),
+            model: None,
             faults: BTreeMap::new(),
             lateness: Duration::ZERO,
         }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::{Outcome, Profile, Servers};
+use super::{Outcome, Profile, Servers, lock_name};
 
 /// How many violations are described.
 const DESCRIBED: usize = 10;
@@ -16,7 +16,14 @@ impl Outcome {
             found.push(format!("and {} more", violations.len() - DESCRIBED));
         }
         if self.is_slow(servers) {
-            found.push(format!("a key stood still for {:?}", self.report.recovery));
+            let (recovery, (key, until)) = (
+                self.report.recovery,
+                self.report.slowest.unwrap_or_default(),
+            );
+            let key = lock_name(key);
+            found.push(format!(
+                "{key} stood still for {recovery:?}, until {until:?}"
+            ));
         }
         found
     }
