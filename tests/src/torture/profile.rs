@@ -178,7 +178,7 @@ impl Profile {
         self.needs_proxies() || self == Self::Network
     }
 
-    /// Whether the model can follow a server: with a clock that moves as time does, and with memory for a monitor.
+    /// Whether the model can follow a server: with a clock that moves as time does, and room for a monitor in its buffers.
     pub(super) fn is_followed(self) -> bool {
         !matches!(self, Self::Clock | Self::Limits)
     }
