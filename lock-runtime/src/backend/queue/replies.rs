@@ -130,10 +130,15 @@ impl<S: Step> Queue<S> {
             self.waiters.answered(&bearers, at);
         }
         for (bearer, standing) in bearers.into_iter().zip(standings) {
+            // It may have another token by now: the node that had the lock may answer after the one that has it.
+            if !matches!(standing, Standing::Gone)
+                && let Some(claim) = self.claims.get_mut(&bearer.terms.id)
+            {
+                claim.waited = true;
+            }
             let Some(claim) = self.asks(&bearer) else {
                 continue;
             };
-            claim.waited |= !matches!(standing, Standing::Gone);
             let id = claim.bearer.terms.id;
             match standing {
                 Standing::Granted { fence } => {

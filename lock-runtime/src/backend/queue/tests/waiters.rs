@@ -115,6 +115,24 @@ fn one_that_was_in_the_queue_stays_a_waiter_although_its_position_is_unknown() {
 }
 
 #[test]
+fn one_that_was_in_the_queue_of_a_former_node_stays_a_waiter() {
+    let mut peer = limited();
+    let ask = peer.call();
+    let late = Sent::new(ask.call.clone(), ask.at);
+    peer.reply(ask, asked(Standing::Gone));
+    let again = peer.call();
+    assert_eq!(limit(&again), Some(2));
+    peer.reply(late, asked(Standing::Waiting));
+    peer.lose_connection(vec![again]);
+    peer.queue.connected(peer.now);
+    peer.after(0);
+    let ask = peer.call();
+    peer.reply(ask, asked(Standing::Gone));
+    assert_eq!(limit(&peer.call()), None);
+}
+
+// Section: guarantees.md#a-queue-of-limited-length
+#[test]
 fn one_that_may_never_have_been_there_is_limited_again() {
     let mut peer = limited();
     let ask = peer.call();
