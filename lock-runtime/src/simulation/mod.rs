@@ -63,7 +63,7 @@ const CLIENTS: usize = 4;
 /// Faults happen in the first part, healing is watched in the second.
 const FAULTS: Duration = Duration::from_secs(30);
 // A long queue that grew meanwhile takes its time.
-const HEALED: Duration = Duration::from_secs(600);
+const HEALED: Duration = Duration::from_secs(1_800);
 
 /// What is on its way, and when it arrives.
 struct World {
