@@ -39,8 +39,6 @@ impl Limits {
                 self.refused.insert(who);
                 if waiting < self.most {
                     self.fault = Some(format!("client {client} is refused, and {waiting} wait"));
-                } else if is_waiter {
-                    self.fault = Some(format!("client {client} is refused, which has waited"));
                 }
             }
             Reply::Waiting { .. } if waiting >= self.most && !may_have_waited => {
@@ -142,6 +140,9 @@ impl World {
             for id in client.refused.drain(..) {
                 if !limits.refused.contains(&(number, id)) {
                     return Err(format!("no server has refused {id:?} of client {number}"));
+                }
+                if limits.waiters.contains(&(number, id)) {
+                    return Err(format!("client {number} is refused, which has waited"));
                 }
             }
         }

@@ -80,7 +80,8 @@ impl<S: Step> Queue<S> {
                 self.unsure(bearer, now.after(PAUSE));
                 self.waits(id, &ahead);
             }
-            Ok(Reply::Busy { ahead }) => {
+            // It was sent before the client heard that it had been in the queue: it is sent again, without the limit.
+            Ok(Reply::Busy { ahead }) if !claim.waited || bearer.terms.max_waiters.is_none() => {
                 let holder = Some(Box::new(ahead.holder()));
                 self.retire(Outcome::Busy { id, holder });
             }
