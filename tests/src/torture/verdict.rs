@@ -16,10 +16,8 @@ impl Outcome {
             found.push(format!("and {} more", violations.len() - DESCRIBED));
         }
         if self.is_slow(servers) {
-            let (recovery, (key, until)) = (
-                self.report.recovery,
-                self.report.slowest.unwrap_or_default(),
-            );
+            let recovery = self.report.recovery;
+            let (key, until) = self.report.slowest.unwrap_or_default();
             let key = lock_name(key);
             found.push(format!(
                 "{key} stood still for {recovery:?}, until {until:?}"

@@ -114,6 +114,7 @@ fn one_that_was_in_the_queue_stays_a_waiter_although_its_position_is_unknown() {
     assert_eq!(limit(&again), None);
 }
 
+// Section: guarantees.md#a-queue-of-limited-length
 #[test]
 fn one_that_was_in_the_queue_of_a_former_node_stays_a_waiter() {
     let mut peer = limited();
