@@ -1,6 +1,6 @@
 //! A client that calls the functions by hand, over a connection of its own.
 
-use std::time::Duration;
+use std::{fmt::Debug, time::Duration};
 
 use tests::{PostgresHome, PostgresPeer, Rows, SqlError};
 
@@ -107,6 +107,14 @@ fn uuids(tokens: &[u128]) -> String {
     array(tokens, "uuid", |token| uuid(*token))
 }
 
+/// What a call returns. None if a row was locked for longer than the functions wait: then the runtime calls again, too.
+fn unlocked<T>(call: impl Debug, outcome: Result<T, SqlError>) -> Option<T> {
+    match outcome {
+        Err(error) if error.code == "55P03" => None,
+        outcome => Some(outcome.unwrap_or_else(|error| panic!("{call:?}: {error}"))),
+    }
+}
+
 impl Peer {
     /// One that holds its bell and listens, as a direct connection does.
     pub(crate) async fn new(home: &PostgresHome) -> Self {
@@ -147,9 +155,11 @@ impl Peer {
     }
 
     pub(crate) async fn call(&mut self, call: &str) -> Rows {
-        self.try_call(call)
-            .await
-            .unwrap_or_else(|error| panic!("{call}: {error}"))
+        loop {
+            if let Some(rows) = unlocked(call, self.try_call(call).await) {
+                return rows;
+            }
+        }
     }
 
     async fn truth(&mut self, call: &str) -> bool {
@@ -176,9 +186,11 @@ impl Peer {
     }
 
     pub(crate) async fn acquire(&mut self, wanted: &Wanted) -> Reply {
-        self.try_acquire(wanted)
-            .await
-            .unwrap_or_else(|error| panic!("{wanted:?}: {error}"))
+        loop {
+            if let Some(reply) = unlocked(wanted, self.try_acquire(wanted).await) {
+                return reply;
+            }
+        }
     }
 
     /// Waits for an exclusive lock.
@@ -219,8 +231,11 @@ impl Peer {
     }
 
     pub(crate) async fn renew_all(&mut self, leases: &[(&str, u128, u32)]) -> Vec<bool> {
-        let ours = self.try_renew_all(leases).await;
-        ours.unwrap_or_else(|error| panic!("{leases:?}: {error}"))
+        loop {
+            if let Some(ours) = unlocked(leases, self.try_renew_all(leases).await) {
+                return ours;
+            }
+        }
     }
 
     pub(crate) async fn try_renew_all(

@@ -60,21 +60,24 @@ impl Transfer {
     async fn begin(locks: &LockManager, url: &str, account: usize, blind: bool) -> Self {
         let mut user = User::connect(url).await;
         let key = format!("account:{account}");
-        let guard = locks.lock(&*key).ttl(TTL).wait_forever().acquire().await;
-        let guard = guard.expect("the lock");
-        let assert = user.assertion(&key, guard.fencing_token());
         let begin = user.begin(LEVELS[account / 4 % 3]);
-        user.rows(&begin).await;
         let (before, after) = match account % 4 {
             0 => (true, false),
             1 => (false, true),
             2 => (true, true),
             _ => (!blind, false),
         };
-        // A renewal behind the snapshot is a concurrent update.
-        while before && user.try_rows(&assert).await.is_err() {
-            user.rows(&format!("ROLLBACK; {begin}")).await;
-        }
+        let (guard, assert) = loop {
+            let guard = locks.lock(&*key).ttl(TTL).wait_forever().acquire().await;
+            let guard = guard.expect("the lock");
+            let assert = user.assertion(&key, guard.fencing_token());
+            user.rows(&begin).await;
+            if !before || user.try_rows(&assert).await.is_ok() {
+                break (guard, assert);
+            }
+            // A renewal behind the snapshot is a concurrent update, and on a busy machine the lease may have ended.
+            user.rows("ROLLBACK").await;
+        };
         let read = format!("SELECT balance FROM account WHERE id = {account}");
         let seen = user.numbers(&read).await[0];
         Self {
