@@ -1,5 +1,5 @@
-//! Up to edition 2021, temporaries of the last expression are dropped after the local variables, with the attribute as
-//! without it.
+//! Promise: up to edition 2021, temporaries of the last expression are dropped after the local variables, with the attribute as
+//! without it. This package has the edition 2021, the others have 2024.
 
 use std::sync::Mutex;
 
@@ -51,8 +51,8 @@ fn dropped() -> Vec<&'static str> {
     std::mem::take(&mut DROPPED.lock().unwrap())
 }
 
-#[tokio::main]
-async fn main() -> Result<(), LockError> {
+#[tokio::test]
+async fn temporaries_are_dropped_after_the_local_variables() -> Result<(), LockError> {
     let _locks = lock_runtime::init("memory:").await?;
     plain().await?;
     let as_written = dropped();
