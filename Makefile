@@ -141,10 +141,9 @@ mysql-tests: mysql-unstable ## Runs the tests of the store on MySQL, which `make
 	@if [ -x $(UNSTABLE)/usr/sbin/mysqld ]; then export MYSQL_PREFIX=$(UNSTABLE); \
 	    $(CARGO_TEST) -p tests --test mysql && $(CARGO_TEST) -p tests --tests on_mysql::; fi
 
-# The unit tests of the runtime take longest to compile. Nothing depends on them, so cargo alone would begin them last.
 .PHONY: build
 build: ## Builds everything that is tested
-	$(call timed,build,cargo test --workspace --lib --no-run && cargo test --workspace --no-run)
+	$(call timed,build,cargo test --workspace --no-run)
 
 FLOORS := cargo run -q -p tests --bin floors --features programs
 .PHONY: lint

@@ -3,7 +3,7 @@
 
 use std::sync::Mutex;
 
-use lock_runtime::{LockError, distributed_lock};
+use lock_runtime::{distributed_lock, LockError};
 
 static DROPPED: Mutex<Vec<&str>> = Mutex::new(Vec::new());
 

@@ -13,7 +13,7 @@ use std::{
 use lock_runtime::{LockConfig, LockError, LockManager};
 use tests::{
     Authority, Proxy, RedisServer, RedlockFleet, StoppedManager, TIME_LIMIT, connect, eventually,
-    poll_once, release, take, unique, within,
+    poll_once, queued, release, take, unique, within,
 };
 use tokio::{sync::watch, task::JoinSet};
 
@@ -165,6 +165,35 @@ async fn the_clocks_of_two_of_five_may_jump() {
         turns.more(20).await;
     };
     share(&url, trouble).await;
+}
+
+#[tokio::test]
+async fn a_holder_takes_servers_again_before_those_who_wait() {
+    let test = "redlock: a_holder_takes_servers_again_before_those_who_wait";
+    let Some(fleet) = RedlockFleet::with_clocks(test).await else {
+        return;
+    };
+    let url = fleet.url();
+    let (locks, others) = (manager(&url).await, manager(&url).await);
+    let guard = take(&locks, "held", TTL).await;
+    let waiter = queued(&others, others.lock("held").wait_forever()).await;
+    let waiter = tokio::spawn(waiter);
+    // With those that the waiter kept, three were a majority.
+    for server in 0..3 {
+        eventually(TIME_LIMIT, async || {
+            servers(&locks, "held").await == Some(5)
+        })
+        .await;
+        fleet.set_clock(server, HOUR).await;
+    }
+    eventually(TIME_LIMIT, async || {
+        servers(&locks, "held").await == Some(5)
+    })
+    .await;
+    assert!(guard.is_held() && !waiter.is_finished());
+    release(guard).await;
+    let next = within(TIME_LIMIT, waiter).await.expect("it does not panic");
+    release(next.expect("it is free")).await;
 }
 
 #[tokio::test]

@@ -114,6 +114,23 @@ async fn a_lock_outlives_the_leader() {
     }
 }
 
+/// In the first epoch of an ensemble, the answer to a downgrade begins with the number of a change that looks like the head of
+/// another answer.
+#[tokio::test]
+async fn a_writer_goes_on_as_a_reader() {
+    let _alone = alone().await;
+    let Some(ensemble) = ensemble().await else {
+        return;
+    };
+    let locks = patient(&ensemble.url()).await;
+    for _ in 0..10 {
+        let writer = locks.lock("key").write().wait(TIME_LIMIT).acquire();
+        let writer = within(TIME_LIMIT, writer).await.unwrap();
+        let reader = within(TIME_LIMIT, writer.downgrade()).await.unwrap();
+        release(reader).await;
+    }
+}
+
 #[tokio::test]
 async fn a_follower_that_dies_right_after_a_heartbeat_makes_no_two_holders() {
     let _alone = alone().await;

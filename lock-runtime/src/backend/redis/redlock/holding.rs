@@ -138,7 +138,8 @@ impl Coordinator {
         }
     }
 
-    /// Waits in the queue again where the lock was lost, as a server does that was restarted.
+    /// Waits in the queue again where the lock was lost, as on a server that was restarted. Its first position is ahead of
+    /// those that wait, so it gets the server back as soon as they yield it.
     fn rejoin(&mut self, now: Moment, id: LeaseId) {
         let Some(claim) = self.claims.get_mut(&id) else {
             return;
@@ -146,7 +147,7 @@ impl Coordinator {
         for (server, part) in claim.parts.iter_mut().enumerate() {
             if let Part::Lost = part {
                 *part = Part::Asked(now);
-                let position = self.clocks.position(now);
+                let position = claim.position;
                 self.orders.push((server, Order::Yield { id, position }));
             }
         }

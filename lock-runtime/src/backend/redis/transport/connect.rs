@@ -25,7 +25,7 @@ use crate::types::authority::Host;
 use crate::types::error::Cause;
 
 /// How many pipelines may wait to be written.
-const PIPELINES: usize = 1024;
+pub(super) const PIPELINES: usize = 1024;
 
 /// An open connection.
 pub(crate) struct Opened {

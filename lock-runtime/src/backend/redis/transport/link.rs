@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use self::doubts::{Doubts, Question};
 use super::call_source::CallSource;
-use super::connect::{Dialer, Opened};
+use super::connect::{Dialer, Opened, PIPELINES};
 use super::login::Login;
 use super::prepare::Identity;
 use super::quarantine::Standing;
@@ -154,8 +154,10 @@ impl<D: CallSource> Link<D> {
             return false;
         };
         let login = self.login.take_sent();
-        // The answer that is due brings us here again.
-        if self.awaits_answer() && self.queue.can_wait() {
+        // The answer that is due brings us here again. A pipeline for which the library's buffer has no room would be
+        // written late, perhaps behind the next one.
+        let is_full = self.in_flight.len() >= PIPELINES / 2;
+        if is_full || self.awaits_answer() && self.queue.can_wait() {
             return login;
         }
         let sent = self.queue.calls();

@@ -175,6 +175,8 @@ impl Answer<'_> {
 fn parts(reader: &mut Reader<'_>) -> Result<Result<Reply, Trouble>, Malformed> {
     const ERROR: i32 = -1;
     const CREATED: i32 = 1;
+    const DELETED: i32 = 2;
+    const WRITTEN: i32 = 5;
     const NOT_RUN: i32 = -2;
     let mut trouble = None;
     let mut replies = Vec::new();
@@ -193,7 +195,10 @@ fn parts(reader: &mut Reader<'_>) -> Result<Result<Reply, Trouble>, Malformed> {
             CREATED => replies.push(Reply::Created {
                 path: reader.text()?,
             }),
-            _ => replies.push(Reply::Done),
+            DELETED => replies.push(Reply::Done),
+            WRITTEN => replies.push(Reply::Stat(stat(reader)?)),
+            // Its length is not known, so neither is the start of the next one.
+            _ => return Err(Malformed),
         }
     }
 }
@@ -212,4 +217,43 @@ fn stat(reader: &mut Reader<'_>) -> Result<Stat, Malformed> {
         version,
         owner,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The answer to several operations, of these kinds and contents.
+    fn several(parts: &[(i32, Vec<u8>)]) -> Vec<u8> {
+        let head = |kind: i32, last: u8, error: i32| {
+            [&kind.to_be_bytes()[..], &[last], &error.to_be_bytes()].concat()
+        };
+        let parts = parts.iter();
+        let mut bytes = parts.fold(Vec::new(), |bytes, (kind, content)| {
+            [bytes, head(*kind, 0, 0), content.clone()].concat()
+        });
+        bytes.extend(head(-1, 1, -1));
+        bytes
+    }
+
+    // Section: guarantees.md#from-writer-to-reader
+    #[test]
+    fn the_answer_to_a_write_among_others_is_read_to_its_end() {
+        // In the first epoch of an ensemble, it begins as the head of a created node would.
+        let czxid: i64 = 0x1_0000_0005;
+        let written = [czxid.to_be_bytes().to_vec(), vec![0; 60]].concat();
+        let created = [&2_i32.to_be_bytes()[..], b"/r"].concat();
+        let bytes = several(&[(5, written), (2, Vec::new()), (1, created)]);
+        let replies = parts(&mut Reader::new(&bytes)).expect("it is well-formed");
+        let Ok(Reply::Parts(replies)) = replies else {
+            panic!("{replies:?}");
+        };
+        assert!(
+            matches!(&replies[..], [Reply::Stat(stat), Reply::Done, Reply::Created { path }]
+                if stat.czxid == czxid && path == "/r"),
+            "{replies:?}"
+        );
+        let unknown = several(&[(99, Vec::new())]);
+        assert!(parts(&mut Reader::new(&unknown)).is_err());
+    }
 }

@@ -82,6 +82,15 @@ pub(super) enum Closing {
     Ticket(TicketId, Duration),
 }
 
+impl Closing {
+    /// How long the lock stays closed.
+    pub(super) fn time(self) -> Duration {
+        match self {
+            Self::Cooldown(time) | Self::Ticket(_, time) => time,
+        }
+    }
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Stage {
     /// Waits for a session.

@@ -8,6 +8,7 @@
 
 mod adopting;
 mod claim;
+mod closed;
 mod connection;
 mod containers;
 mod downgrading;
@@ -40,6 +41,7 @@ use crate::types::error::Cause;
 use crate::types::terms::{LeaseId, Terms};
 
 use claim::{Claim, Closing, Downgrade, Stage};
+use closed::Closed;
 use containers::Containers;
 use requests::Requests;
 use tails::Tails;
@@ -60,6 +62,7 @@ pub(super) struct Queue {
     containers: Containers,
     tails: Tails,
     watches: Watches,
+    closed: Closed,
     /// The nodes of holders whose tickets may come to be, and reach nobody.
     unclaimed: HashMap<LeaseId, Entry>,
     /// The server's clock, as it was heard last.
@@ -78,6 +81,7 @@ impl Queue {
             containers: Containers::default(),
             tails: Tails::default(),
             watches: Watches::default(),
+            closed: Closed::default(),
             unclaimed: HashMap::new(),
             server_time: 0,
             is_time_known: false,
@@ -182,6 +186,11 @@ impl Queue {
                 _ => {}
             }
         }
+        if self.session.is_some() {
+            while let Some(path) = self.closed.ended(now) {
+                self.requests.discard(path);
+            }
+        }
         if let Some(session) = &mut self.session
             && session.next_heartbeat().is_some_and(|at| at <= now)
         {
@@ -197,6 +206,7 @@ impl Queue {
             self.claims.next_wakeup(),
             session.and_then(Session::next_heartbeat),
             session.map(Session::deadline),
+            session.and_then(|_| self.closed.next_end()),
         ];
         all.into_iter().flatten().min()
     }
@@ -212,7 +222,11 @@ impl Queue {
         }
         if claim.terms.wait.is_try() || claim.terms.max_waiters.is_some() && !claim.waited {
             claim.stage = Stage::Trying;
-            self.requests.list(claim, turn, Step::Try);
+            let key = claim.terms.key.clone();
+            self.leave_first(&key);
+            if let Some(claim) = self.claims.get(&id) {
+                self.requests.list(claim, turn, Step::Try);
+            }
         } else {
             self.create(id);
         }
@@ -307,13 +321,20 @@ impl Queue {
     }
 
     /// The server has answered to that.
-    fn left(&mut self, id: LeaseId, trouble: Option<Trouble>) {
+    fn left(&mut self, now: Moment, id: LeaseId, trouble: Option<Trouble>) {
         let Some(claim) = self.claims.get(&id) else {
             return;
         };
         let Stage::Leaving { held, again } = claim.stage else {
             return;
         };
+        if let (None | Some(Trouble::NoNode), Some(node), Some(closing)) =
+            (&trouble, claim.node, claim.closing)
+        {
+            let (after, _) = claim.closed(node, closing);
+            let path = self.requests.path(claim, after);
+            self.closed.add(now, closing.time(), path);
+        }
         let is_ticket = matches!(claim.closing, Some(Closing::Ticket(..)));
         let result = match trouble {
             None => Ok(held),

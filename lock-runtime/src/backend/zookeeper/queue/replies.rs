@@ -59,7 +59,7 @@ impl Queue {
             _ => {}
         }
         match (step, reply) {
-            (Step::Leave, reply) => self.left(id, reply.err()),
+            (Step::Leave, reply) => self.left(now, id, reply.err()),
             (Step::Issued, Ok(_)) => self.released(id, Ok(true)),
             (Step::Issued, Err(Trouble::NoNode)) => self.released(id, Ok(false)),
             (Step::Issued, Err(trouble)) => {

@@ -56,6 +56,13 @@ impl Writes {
         self.waiting.pop_front()
     }
 
+    /// Those of them that are not to wait for others.
+    pub(super) fn take(&mut self, is_urgent: impl Fn(Turn) -> bool) -> Vec<Turn> {
+        let (urgent, waiting) = self.waiting.drain(..).partition(|turn| is_urgent(*turn));
+        self.waiting = waiting;
+        Vec::from(urgent)
+    }
+
     /// Whether a transaction may be sent, and would have a write.
     pub(super) fn are_due(&self) -> bool {
         self.in_flight < MOST_IN_FLIGHT && !self.waiting.is_empty()

@@ -80,6 +80,20 @@ impl Queue {
         })
     }
 
+    /// Sends at once what is to be deleted in the queue of this lock. A list that went ahead of it would show a lock that we
+    /// have left as held.
+    pub(super) fn leave_first(&mut self, key: &LockKey) {
+        let claims = &self.claims;
+        let leaves = |turn: Turn| {
+            let claim = claims.get(&turn.id);
+            claim
+                .is_some_and(|it| matches!(it.stage, Stage::Leaving { .. }) && it.terms.key == *key)
+        };
+        for turn in self.writes.take(leaves) {
+            self.write_alone(turn);
+        }
+    }
+
     /// Sends at once what an acquisition is to write in this turn.
     pub(super) fn write_alone(&mut self, turn: Turn) {
         if let Some(write) = self.write(turn) {

@@ -252,10 +252,13 @@ impl Link {
             .iter()
             .position(|it| it.number == answer.number);
         // A ping may be answered before earlier requests.
-        let asked = known.and_then(|at| self.in_flight.remove(at));
-        let asked =
-            asked.ok_or_else(|| io::Error::other("an answer belongs to another request"))?;
-        let reply = answer.reply(asked.expected).map_err(io::Error::other)?;
+        let known = known.and_then(|at| Some((at, self.in_flight.get(at)?.expected)));
+        let (at, expected) =
+            known.ok_or_else(|| io::Error::other("an answer belongs to another request"))?;
+        // One that cannot be read is none: the request is still in flight when the connection ends.
+        let reply = answer.reply(expected).map_err(io::Error::other)?;
+        let asked = self.in_flight.remove(at);
+        let asked = asked.expect("it is there: it was found just now");
         Ok(LinkEvent::Reply(asked.to, reply))
     }
 }

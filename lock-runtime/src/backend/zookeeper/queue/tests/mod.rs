@@ -639,6 +639,40 @@ fn it_enters_when_that_one_has_left_and_its_own_node_is_there() {
     }
 }
 
+// Section: guarantees.md#nothing-is-left-behind
+#[test]
+fn a_cooldown_after_which_nobody_takes_the_lock_is_deleted() {
+    let mut scene = Scene::new();
+    let terms = Terms {
+        min_hold: Some(Duration::from_secs(4)),
+        ..Terms::of(ID, "k", TIMEOUT)
+    };
+    scene.queue.acquire(scene.now, Arc::new(terms));
+    scene.waits_behind(&[], 0);
+    assert!(scene.is_granted());
+    scene.queue.release(scene.now, ID);
+    let leave = scene.calls().remove(0);
+    let Op::Multi(parts) = &leave.op else {
+        panic!("{leave:?}");
+    };
+    let [Op::Delete { .. }, Op::Create { path, .. }] = &parts[..] else {
+        panic!("{parts:?}");
+    };
+    let cooldown = path.clone();
+    scene.reply(leave, Ok(Reply::Parts(Vec::new())));
+    let mut deleted = |seconds| {
+        scene.now = scene.now.after(Duration::from_secs(seconds));
+        scene.queue.tick(scene.now);
+        let calls = scene.calls();
+        calls
+            .iter()
+            .any(|it| matches!(&it.op, Op::Delete { path } if *path == cooldown))
+    };
+    assert!(!deleted(4), "it may not have ended by the server's clock");
+    assert!(deleted(2));
+    assert!(!deleted(2), "once");
+}
+
 /// Answers everything that is asked, for some time, about a queue whose first node is a
 /// cooldown and may not be deleted; says how often its deletion was asked for.
 fn deletions_of_a_cooldown(scene: &mut Scene, queue: &[String]) -> usize {

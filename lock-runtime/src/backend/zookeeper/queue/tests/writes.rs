@@ -377,3 +377,33 @@ fn nothing_of_an_earlier_session_is_written() {
         assert!(!names.contains(&token.to_string()), "a token is used once");
     }
 }
+
+#[test]
+fn a_try_does_not_find_the_lock_that_its_own_process_has_left() {
+    let mut scene = Scene::new();
+    let keys = ["a", "b", "c"];
+    let mut server = Server::of(&mut scene, &keys);
+    for (id, key) in (1..).zip(keys) {
+        scene.acquire_key(id, key);
+    }
+    scene.served_by(&mut server);
+    assert_eq!(scene.holders(), [1, 2, 3]);
+    // As many transactions as may be in flight, so that the next release waits for an answer.
+    let mut in_flight = Vec::new();
+    for id in [1, 2, 3] {
+        scene.queue.abandon(LeaseId(id));
+        in_flight.extend(scene.calls());
+    }
+    let terms = Terms {
+        wait: Wait::AtMost(Duration::ZERO),
+        ..Terms::of(LeaseId(4), "c", TIMEOUT)
+    };
+    scene.queue.acquire(scene.now, Arc::new(terms));
+    let calls = scene.calls();
+    for call in in_flight.into_iter().chain(calls) {
+        let reply = server.serve(&call.op);
+        scene.reply(call, reply);
+    }
+    scene.served_by(&mut server);
+    assert_eq!(scene.holders(), [4]);
+}
