@@ -120,7 +120,9 @@ impl World {
             3..6 => {
                 let pause = Duration::from_millis(self.rng.u64(1..12_000));
                 self.say(|| format!("client {client} stops for {pause:?}"));
-                self.clients[client].paused_until = self.now.after(pause);
+                // It stays stopped until the last of several stops has ended.
+                let resumes = self.clients[client].paused_until;
+                self.clients[client].paused_until = resumes.max(self.now.after(pause));
                 self.after(pause, Event::Wake(client));
             }
             6 if self.clients.iter().filter(|it| !it.dead).count() > 2 => {
@@ -194,7 +196,8 @@ impl World {
         if self.rng.bool() || away >= (self.servers.len() - 1) / 2 {
             let pause = Duration::from_millis(self.rng.u64(1..900));
             self.say(|| format!("server {server} stops for {pause:?}"));
-            self.servers[server].paused_until = now.after(pause);
+            let resumes = self.servers[server].paused_until;
+            self.servers[server].paused_until = resumes.max(now.after(pause));
             return;
         }
         self.say(|| format!("server {server} starts again, empty"));
