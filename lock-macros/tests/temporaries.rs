@@ -1,5 +1,12 @@
 //! Promise: up to edition 2021, temporaries of the last expression are dropped after the local variables, with the attribute as
 //! without it. This package has the edition 2021, the others have 2024.
+#![allow(
+    clippy::unwrap_used,
+    clippy::unnecessary_wraps,
+    clippy::unused_async,
+    clippy::unused_self,
+    reason = "a panic fails the test, and functions have the signatures that it needs"
+)]
 
 use std::sync::Mutex;
 
