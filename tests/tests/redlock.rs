@@ -41,6 +41,11 @@ async fn servers(locks: &LockManager, key: &str) -> Option<usize> {
     status.holders.first()?.servers
 }
 
+/// Waits until all five servers have it.
+async fn is_held_by_all(locks: &LockManager, key: &str) {
+    eventually(TIME_LIMIT, async || servers(locks, key).await == Some(5)).await;
+}
+
 /// How many turns have been taken.
 struct Turns(watch::Receiver<usize>);
 
@@ -136,10 +141,7 @@ async fn the_clocks_of_two_of_five_may_jump() {
     let url = fleet.url();
     let locks = manager(&url).await;
     let guard = take(&locks, "held", TTL).await;
-    eventually(TIME_LIMIT, async || {
-        servers(&locks, "held").await == Some(5)
-    })
-    .await;
+    is_held_by_all(&locks, "held").await;
     for server in [1, 3] {
         fleet.set_clock(server, HOUR).await;
     }
@@ -149,10 +151,7 @@ async fn the_clocks_of_two_of_five_may_jump() {
     let refused = refused.expect_err("a majority of the others has it");
     assert!(matches!(refused, LockError::Contended { .. }), "{refused}");
     // The holder takes it there again.
-    eventually(TIME_LIMIT, async || {
-        servers(&locks, "held").await == Some(5)
-    })
-    .await;
+    is_held_by_all(&locks, "held").await;
     release(guard).await;
 
     let trouble = async |turns: &mut Turns| {
@@ -180,16 +179,10 @@ async fn a_holder_takes_servers_again_before_those_who_wait() {
     let waiter = tokio::spawn(waiter);
     // With those that the waiter kept, three were a majority.
     for server in 0..3 {
-        eventually(TIME_LIMIT, async || {
-            servers(&locks, "held").await == Some(5)
-        })
-        .await;
+        is_held_by_all(&locks, "held").await;
         fleet.set_clock(server, HOUR).await;
     }
-    eventually(TIME_LIMIT, async || {
-        servers(&locks, "held").await == Some(5)
-    })
-    .await;
+    is_held_by_all(&locks, "held").await;
     assert!(guard.is_held() && !waiter.is_finished());
     release(guard).await;
     let next = within(TIME_LIMIT, waiter).await.expect("it does not panic");
@@ -206,7 +199,7 @@ async fn where_the_clocks_of_a_majority_jump_a_second_one_gets_in() {
     let (locks, others) = (manager(&url).await, manager(&url).await);
     let first = within(TIME_LIMIT, locks.lock("key").ttl(20 * TTL).acquire()).await;
     let first = first.expect("it is free");
-    eventually(TIME_LIMIT, async || servers(&locks, "key").await == Some(5)).await;
+    is_held_by_all(&locks, "key").await;
     for server in [0, 2, 4] {
         fleet.set_clock(server, HOUR).await;
     }
@@ -306,10 +299,10 @@ async fn a_lease_outlives_servers_that_start_again_empty_one_after_the_other() {
     let guard = within(TIME_LIMIT, locks.lock("key").acquire()).await;
     let guard = guard.expect("once the servers have been up for long enough");
     for server in 0..3 {
-        eventually(TIME_LIMIT, async || servers(&locks, "key").await == Some(5)).await;
+        is_held_by_all(&locks, "key").await;
         fleet.servers[server].restart().await;
     }
-    eventually(TIME_LIMIT, async || servers(&locks, "key").await == Some(5)).await;
+    is_held_by_all(&locks, "key").await;
     assert!(guard.is_held());
 }
 
