@@ -9,6 +9,8 @@ use super::server::{AHEAD, Server};
 use super::{CLIENTS, Event, Wire, World};
 use crate::backend::queue::protocol::trouble::{ServerSaid, Trouble};
 use crate::backend::redis::protocol::call::Sent;
+use crate::backend::token::Token;
+use crate::base::clock::Moment;
 use crate::types::error::Cause;
 use crate::types::key::LockKey;
 
@@ -168,7 +170,8 @@ impl World {
     /// Whether those who have a lease on a server have it for as long from a majority without
     /// it, and without those that may end it early too.
     fn others_suffice(&self, server: usize) -> bool {
-        let all: Vec<_> = self.servers.iter().map(|it| it.leases(self.now)).collect();
+        let servers = 0..self.servers.len();
+        let all: Vec<_> = servers.map(|it| self.counted_leases(it)).collect();
         let ends = |key: &LockKey, family: &str, with: &dyn Fn(usize) -> bool| {
             let servers = (0..all.len()).filter(|number| with(*number));
             let leases = servers.flat_map(|number| &all[number]);
@@ -182,6 +185,21 @@ impl World {
             let without = ends(key, family, &sure).map(|it| it.after(MARGIN));
             without.is_some() && without >= ends(key, family, &|_| true)
         })
+    }
+
+    /// The leases on a server that their clients count or may still count, by key and by what the tokens of an acquisition
+    /// have in common. One that is yielded counts no more, though the server has not heard of that.
+    fn counted_leases(&self, server: usize) -> Vec<(LockKey, String, Moment)> {
+        let mut leases = self.servers[server].leases(self.now);
+        leases.retain(|(_, token, _)| {
+            let mut queues = self.clients.iter().map(|it| &it.links[server].queue);
+            queues.any(|queue| queue.knows(*token))
+        });
+        let by_family = leases.into_iter().map(|(key, token, ends)| {
+            let token = token.to_string();
+            (key, Token::family(&token).to_owned(), ends)
+        });
+        by_family.collect()
     }
 
     /// One of several servers stops for a while, or starts again without its data and with

@@ -112,17 +112,15 @@ impl Server {
         now.after(self.ahead)
     }
 
-    /// Who has a lease there, by key and by what the tokens of an acquisition have in common,
-    /// and when it ends, by the clients' clock.
-    pub(super) fn leases(&self, now: Moment) -> Vec<(LockKey, String, Moment)> {
+    /// The leases there, by key and token, and when they end by the clients' clock.
+    pub(super) fn leases(&self, now: Moment) -> Vec<(LockKey, Token, Moment)> {
         let ahead = u64::try_from(self.ahead.as_nanos()).unwrap_or(u64::MAX);
         let mut leases = Vec::new();
         for (key, lock) in &self.locks {
             for Holder { token, until, .. } in &lock.holders {
                 let ends = Moment::from_nanos(until.as_nanos().saturating_sub(ahead));
                 if let Some(token) = token.filter(|_| now < ends) {
-                    let token = token.to_string();
-                    leases.push((key.clone(), Token::family(&token).to_owned(), ends));
+                    leases.push((key.clone(), token, ends));
                 }
             }
         }

@@ -32,6 +32,13 @@ type Call = call::Call<()>;
 type Sent = call::Sent<()>;
 type Reply = reply::Reply<()>;
 
+impl<S: Step> super::Queue<S> {
+    /// Whether one of its claims has this token.
+    pub(crate) fn knows(&self, token: Token) -> bool {
+        self.ids.get(&token).is_some()
+    }
+}
+
 /// No call but those of claims is made here.
 impl Step for () {
     type Answer = ();

@@ -79,13 +79,20 @@ impl Coordinator {
         }
     }
 
-    pub(super) fn yield_all(&mut self, now: Moment, id: LeaseId) {
+    /// Lets go of some parts, and waits in those queues again, by so many µs ahead of its first position.
+    pub(super) fn yield_parts(
+        &mut self,
+        now: Moment,
+        id: LeaseId,
+        lead: u64,
+        is: impl Fn(usize, &Part) -> bool,
+    ) {
         let Some(claim) = self.claims.get_mut(&id) else {
             return;
         };
-        let position = claim.position;
+        let position = claim.position.saturating_sub(lead);
         for (server, part) in claim.parts.iter_mut().enumerate() {
-            if let Part::Granted(_) = part {
+            if is(server, part) {
                 *part = Part::Asked(now);
                 self.orders.push((server, Order::Yield { id, position }));
             }

@@ -120,7 +120,7 @@ impl Coordinator {
             if looked_enough && claim.has_heard_majority() {
                 self.busy(id);
             } else {
-                self.yield_all(now, id);
+                self.yield_parts(now, id, 0, |_, part| matches!(part, Part::Granted(_)));
                 self.contend(now, id);
             }
         }

@@ -10,6 +10,10 @@ use crate::base::clock::Moment;
 use crate::types::error::Cause;
 use crate::types::terms::LeaseId;
 
+/// By how many µs a holder is ahead of its first position where it waits again. A process knows the servers' clocks only to
+/// within a round trip, so one that joined later may have an earlier position.
+const LEAD: u64 = 10_000_000;
+
 impl Coordinator {
     /// A server has granted a lock that is held already, and may end it earlier than the others.
     pub(super) fn joined(&mut self, now: Moment, server: usize, id: LeaseId, fence: u64) {
@@ -73,7 +77,7 @@ impl Coordinator {
         if let Some(grant) = claim.grant(server) {
             grant.asked = None;
             if let Stage::Raising { .. } = claim.stage {
-                self.yield_part(now, server, id);
+                self.yield_parts(now, id, 0, |it, _| it == server);
             }
         }
         self.go_on(now, id, Some(cause));
@@ -89,7 +93,7 @@ impl Coordinator {
         }
         match claim.stage {
             Stage::Held { .. } => claim.parts[server] = Part::Lost,
-            _ => self.yield_part(now, server, id),
+            _ => self.yield_parts(now, id, 0, |it, _| it == server),
         }
         self.go_on(now, id, None);
     }
@@ -127,7 +131,8 @@ impl Coordinator {
                 *renewing = None;
                 let (since, ttl) = (last.since, last.ttl);
                 self.claims.report(Outcome::Renewed { id, since, ttl });
-                self.rejoin(now, id);
+                // As from a server that was restarted. It comes back as soon as those who wait yield it.
+                self.yield_parts(now, id, LEAD, |_, part| matches!(part, Part::Lost));
             }
             _ if !claim.parts.iter().any(asked) => {
                 *renewing = None;
@@ -135,29 +140,6 @@ impl Coordinator {
                 self.claims.report(Outcome::RenewFailed { id, cause });
             }
             _ => {}
-        }
-    }
-
-    /// Waits in the queue again where the lock was lost, as on a server that was restarted. Its first position is ahead of
-    /// those that wait, so it gets the server back as soon as they yield it.
-    fn rejoin(&mut self, now: Moment, id: LeaseId) {
-        let Some(claim) = self.claims.get_mut(&id) else {
-            return;
-        };
-        for (server, part) in claim.parts.iter_mut().enumerate() {
-            if let Part::Lost = part {
-                *part = Part::Asked(now);
-                let position = claim.position;
-                self.orders.push((server, Order::Yield { id, position }));
-            }
-        }
-    }
-
-    fn yield_part(&mut self, now: Moment, server: usize, id: LeaseId) {
-        if let Some(claim) = self.claims.get_mut(&id) {
-            claim.parts[server] = Part::Asked(now);
-            let position = claim.position;
-            self.orders.push((server, Order::Yield { id, position }));
         }
     }
 

@@ -235,6 +235,29 @@ fn a_majority_renews_and_the_rest_of_all_lose() {
 
 // Section: guarantees.md#when-a-majority-decides
 #[test]
+fn a_holder_waits_ahead_of_those_whose_positions_are_a_little_earlier() {
+    let mut coordinator = Coordinator::new(Clocks::new(5, 0));
+    let hour = 3_600_000;
+    coordinator.submit(at(hour), Request::Acquire(Terms::of(ID, "k", TTL).into()));
+    coordinator.orders();
+    for server in 0..5 {
+        grants(&mut coordinator, server, hour, 9);
+    }
+    coordinator.submit(at(hour + 100), Request::Renew(ID));
+    coordinator.settle(at(hour + 110), 0, Outcome::NotHeld { id: ID });
+    coordinator.orders();
+    for server in 1..5 {
+        renews(&mut coordinator, server, hour + 100);
+    }
+    let orders = coordinator.orders();
+    let [(0, Order::Yield { position, .. })] = orders[..] else {
+        panic!("{orders:?}");
+    };
+    assert!(position < (hour - 5_000) * 1000, "{position}");
+}
+
+// Section: guarantees.md#when-a-majority-decides
+#[test]
 fn a_server_has_the_fence_that_it_was_asked_to_have_and_no_later_one() {
     let mut coordinator = asked();
     for (server, fence) in [(0, 3), (1, 9), (2, 5)] {
