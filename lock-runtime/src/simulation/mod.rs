@@ -40,6 +40,7 @@ use crate::backend::queue::protocol::trouble::Trouble;
 use crate::backend::redis::protocol::call::Sent;
 use crate::backend::redis::protocol::reply::Reply;
 use crate::base::clock::{Clock, Moment};
+use crate::base::numbers::Numbered;
 use crate::types::answer;
 use crate::types::holder::Status;
 use crate::types::key::LockKey;
@@ -78,7 +79,7 @@ struct World {
     shards: Option<Shards>,
     clients: Vec<Client>,
     events: BinaryHeap<Reverse<(Moment, u64)>>,
-    pending: BTreeMap<u64, Event>,
+    pending: Numbered<u64, Event>,
     count: u64,
     highest: BTreeMap<LockKey, u64>,
     counts: Counts,
@@ -229,7 +230,7 @@ impl World {
             shards: (store == Store::Sharded).then(|| Shards::new(clients.len(), now)),
             clients,
             events: BinaryHeap::new(),
-            pending: BTreeMap::new(),
+            pending: Numbered::default(),
             count: 0,
             highest: BTreeMap::new(),
             counts: Counts::default(),

@@ -62,6 +62,10 @@ impl<S: Step> Queue<S> {
             claim.waited = true;
         }
         let Some(claim) = self.claim(bearer) else {
+            // It was given up, and redirected to another node behind its leave.
+            if let Ok(Reply::Granted { .. }) = result {
+                self.send(now, Call::Leave(bearer.clone()));
+            }
             return;
         };
         if claim.stage != Stage::Acquiring {
