@@ -103,6 +103,18 @@ async fn a_lock_is_released_although_the_quota_is_used_up() {
         matches!(refused, Err(LockError::Unavailable { .. })),
         "{refused:?}"
     );
+    // So is each of many, which go together.
+    let mut many = JoinSet::new();
+    for number in 0..50 {
+        let locks = locks.clone();
+        many.spawn(async move { locks.lock(&format!("many:{number}")).acquire().await });
+    }
+    for refused in within(TIME_LIMIT, many.join_all()).await {
+        assert!(
+            matches!(refused, Err(LockError::Unavailable { .. })),
+            "{refused:?}"
+        );
+    }
     // Together with an acquisition, which is refused.
     let waiting = locks.lock("c").ttl(LONG).wait(TIME_LIMIT).acquire();
     let waiting = tokio::spawn(waiting);

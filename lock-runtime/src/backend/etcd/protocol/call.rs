@@ -183,10 +183,16 @@ impl Call {
             Self::Delete(delete) => Some(Request::DeleteRange(delete)),
             _ => None,
         });
-        Self::Txn(TxnRequest {
-            success: requests.map(op).collect(),
-            ..TxnRequest::default()
-        })
+        Self::all_of(requests.map(op))
+    }
+
+    /// Lets a member that has no room refuse a transaction whose nested ones put: it looks at no puts but those of the
+    /// transaction itself. This one, of `nothing`, is never done, since such a transaction compares nothing.
+    pub(crate) fn needing_room(mut self, nothing: Vec<u8>) -> Self {
+        if let Self::Txn(txn) = &mut self {
+            txn.failure.push(put(nothing, Vec::new(), 0));
+        }
+        self
     }
 
     /// The lease on which it makes a key.

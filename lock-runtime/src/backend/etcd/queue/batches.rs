@@ -8,6 +8,7 @@ use std::collections::VecDeque;
 
 use super::order::Recipient;
 use crate::backend::etcd::protocol::call::{Call, Reply, Sent};
+use crate::backend::etcd::protocol::keys::Keys;
 use crate::backend::etcd::protocol::trouble::Trouble;
 use crate::base::numbers::Numbered;
 
@@ -51,7 +52,7 @@ impl Batches {
     }
 
     /// The next calls to send: a single call as it is, and several in one transaction.
-    pub(super) fn next(&mut self) -> Option<Write> {
+    pub(super) fn next(&mut self, keys: &Keys) -> Option<Write> {
         if let Some(write) = self.singly.pop_front() {
             self.in_flight += 1;
             return Some(write);
@@ -66,11 +67,14 @@ impl Batches {
         // An entry is made at the revision of the transaction, and has to read its queue at
         // that revision: without the entries that the same transaction deletes.
         writes.sort_by_key(|write| write.call.lease().is_some());
+        let mut call = Call::all(writes.iter().map(|write| write.call.clone()));
+        if writes.iter().any(|write| write.call.lease().is_some()) {
+            call = call.needing_room(keys.nothing());
+        }
         self.last += 1;
-        let to = Recipient::Batch(self.last);
         let together = Sent {
-            to,
-            call: Call::all(writes.iter().map(|write| write.call.clone())),
+            to: Recipient::Batch(self.last),
+            call,
             at: writes.iter().map(|write| write.at).max()?,
             call_timeout: writes.iter().map(|write| write.call_timeout).min()?,
         };

@@ -95,7 +95,7 @@ pub(super) enum SessionEvent {
     /// It lives, and can be counted from a later moment.
     Confirmed,
     Lost,
-    Failed(Cause),
+    Failed(Trouble),
 }
 
 /// Most of what a session does tells nothing new about it.
@@ -157,6 +157,6 @@ impl Open {
     pub(super) fn fail(&mut self, now: Moment, why: Cause) -> SessionEvent {
         self.beat = None;
         self.next_beat = now.after(self.ttl / 20);
-        SessionEvent::Failed(why)
+        SessionEvent::Failed(Trouble::NotNow(why))
     }
 }

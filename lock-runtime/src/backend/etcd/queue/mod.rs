@@ -38,8 +38,8 @@ use key_orders::KeyOrders;
 pub(crate) use lease::Quorum;
 use lease::SessionEvent;
 use noted::History;
-use order::PAUSE;
 pub(crate) use order::{AskedBy, Order, Recipient, Seen, Step, Watch};
+use order::{LONG_PAUSE, PAUSE};
 use session::{Session, Surroundings};
 use slots::Slots;
 use watches::Watches;
@@ -91,7 +91,7 @@ impl Queue {
     /// The next calls to send.
     pub(crate) fn orders(&mut self) -> Vec<Order> {
         let mut orders = self.watches.orders();
-        let writes = std::iter::from_fn(|| self.batches.next());
+        let writes = std::iter::from_fn(|| self.batches.next(&self.keys));
         orders.extend(self.calls.drain(..).chain(writes).map(Order::Call));
         orders
     }

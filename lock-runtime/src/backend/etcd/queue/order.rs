@@ -12,6 +12,8 @@ use crate::base::clock::Moment;
 
 /// The pause before a call is sent again.
 pub(super) const PAUSE: Duration = Duration::from_millis(100);
+/// The pause before a release is sent again that was forbidden.
+pub(super) const LONG_PAUSE: Duration = Duration::from_secs(1);
 
 /// The query that awaits the answer to a call.
 pub(crate) type AskedBy = oneshot::Sender<Result<Reply, Trouble>>;

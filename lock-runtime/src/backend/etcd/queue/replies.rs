@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::claim::{Claim, Stage};
 use super::lease::SessionEvent;
-use super::{PAUSE, Queue, Recipient, Seen, Step};
+use super::{LONG_PAUSE, PAUSE, Queue, Recipient, Seen, Step};
 use crate::backend::Outcome;
 use crate::backend::claims::Turn;
 use crate::backend::etcd::protocol::ahead::{Ahead, Front};
@@ -15,7 +15,6 @@ use crate::backend::etcd::protocol::messages::{KeyValue, RangeResponse, TxnRespo
 use crate::backend::etcd::protocol::notes;
 use crate::backend::etcd::protocol::trouble::Trouble;
 use crate::base::clock::Moment;
-use crate::types::error::Cause;
 use crate::types::terms::LeaseId;
 
 impl Queue {
@@ -367,6 +366,7 @@ impl Queue {
         let Some(claim) = self.claims.get_mut(&id) else {
             return;
         };
+        let mut pause = PAUSE;
         match (&mut claim.stage, &result) {
             // It has failed to read the queue.
             (stage @ Stage::Waiting, _) => *stage = Stage::Looking,
@@ -384,10 +384,11 @@ impl Queue {
             ) => {
                 let result = Err(cause.clone());
                 self.claims.report(Outcome::Released { id, result });
+                pause = LONG_PAUSE;
             }
             _ => {}
         }
-        self.claims.schedule(now.after(PAUSE), id);
+        self.claims.schedule(now.after(pause), id);
         if let Err(trouble) = result {
             self.trouble(id, &trouble);
         }
@@ -469,7 +470,7 @@ impl Queue {
                 }
                 self.each_user(ttl, |this, id| this.is_lost(now, id));
             }
-            SessionEvent::Failed(cause) => self.are_unconfirmed(ttl, &cause),
+            SessionEvent::Failed(trouble) => self.are_unconfirmed(now, ttl, &trouble),
         }
     }
 
@@ -516,18 +517,22 @@ impl Queue {
         });
     }
 
-    fn are_unconfirmed(&mut self, ttl: Duration, cause: &Cause) {
+    fn are_unconfirmed(&mut self, now: Moment, ttl: Duration, trouble: &Trouble) {
         let session = self.sessions.get_mut(&ttl);
         let renewing = session.map(|session| std::mem::take(&mut session.renewing));
         for id in renewing.unwrap_or_default() {
-            let cause = cause.clone();
+            let cause = trouble.cause();
             self.claims.report(Outcome::RenewFailed { id, cause });
         }
-        let trouble = Trouble::NotNow(cause.clone());
-        self.each_user(ttl, |this, id| {
-            let stages = [Stage::Confirming, Stage::Unsent, Stage::Adopting];
-            if stages.iter().any(|stage| this.is_in(id, *stage)) {
-                this.trouble(id, &trouble);
+        self.each_user(ttl, |this, id| match trouble {
+            Trouble::Never(cause) if this.is_in(id, Stage::Unsent) => {
+                this.refuse(now, id, cause.clone());
+            }
+            _ => {
+                let stages = [Stage::Confirming, Stage::Unsent, Stage::Adopting];
+                if stages.iter().any(|stage| this.is_in(id, *stage)) {
+                    this.trouble(id, trouble);
+                }
             }
         });
     }

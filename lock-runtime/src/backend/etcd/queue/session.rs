@@ -354,8 +354,6 @@ impl Session {
 }
 
 fn failed(result: Result<Reply, Trouble>) -> SessionEvent {
-    SessionEvent::Failed(match result {
-        Ok(_) => cause("the answer belongs to another call"),
-        Err(trouble) => trouble.cause(),
-    })
+    let other = || Trouble::said("the answer belongs to another call");
+    SessionEvent::Failed(result.err().unwrap_or_else(other))
 }

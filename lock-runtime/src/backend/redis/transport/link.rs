@@ -5,6 +5,7 @@ mod answers;
 mod dialling;
 mod doubts;
 mod others;
+mod room;
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -13,6 +14,7 @@ use std::task::Context;
 use std::time::Duration;
 
 use self::doubts::{Doubts, Question};
+use self::room::Room;
 use super::call_source::CallSource;
 use super::connect::{Dialer, Opened, PIPELINES};
 use super::login::Login;
@@ -59,6 +61,7 @@ pub(crate) struct Link<D = Queue> {
     named: Option<Host>,
     /// In the order of sending, which is that of the answers.
     in_flight: VecDeque<InFlight>,
+    room: Room,
     /// Scripts that the server has forgotten.
     forgotten: Vec<&'static Script>,
     /// Whether the next calls are sent one by one, to find the one that is refused.
@@ -108,6 +111,7 @@ impl<D: CallSource> Link<D> {
             master: None,
             named: None,
             in_flight: VecDeque::new(),
+            room: Room::default(),
             forgotten: Vec::new(),
             apart: false,
         }
@@ -157,10 +161,11 @@ impl<D: CallSource> Link<D> {
         // The answer that is due brings us here again. A pipeline for which the library's buffer has no room would be
         // written late, perhaps behind the next one.
         let is_full = self.in_flight.len() >= PIPELINES / 2;
-        if is_full || self.awaits_answer() && self.queue.can_wait() {
+        let may_wait = self.room.is_limited() || self.queue.can_wait();
+        if is_full || self.awaits_answer() && may_wait {
             return login;
         }
-        let sent = self.queue.calls();
+        let sent = self.room.fill(self.queue.calls());
         let Some(timeout) = sent.iter().map(|sent| sent.call.timeout()).min() else {
             return login;
         };

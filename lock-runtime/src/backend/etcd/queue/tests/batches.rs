@@ -90,6 +90,25 @@ fn calls_of_a_turn_go_as_one_transaction_and_a_lone_one_as_it_is() {
     assert!(story.released(3));
 }
 
+/// etcd counts the puts of a transaction, and not those of the transactions in it.
+#[test]
+fn a_transaction_that_makes_entries_is_seen_to_need_room() {
+    let mut story = Story::with_session(1);
+    hold(&mut story, 1..5);
+    (1..5).for_each(|id| story.submit(Request::Release(LeaseId(id))));
+    let needs_room = |sent: &Sent<Recipient>| match &sent.call {
+        Call::Txn(txn) => txn
+            .failure
+            .iter()
+            .any(|op| matches!(op.request, Some(Op::Put(_)))),
+        _ => false,
+    };
+    assert!(!needs_room(&batch(&mut story)));
+    let mut story = Story::with_session(1);
+    (1..=7).for_each(|id| acquire(&mut story, id));
+    assert!(needs_room(&batch(&mut story)));
+}
+
 #[test]
 fn an_entry_is_made_after_the_deletions_of_its_transaction() {
     let mut story = Story::with_session(1);

@@ -29,6 +29,22 @@ fn a_lease_is_made_before_the_first_entry_and_counts_from_its_request() {
 }
 
 #[test]
+fn a_marker_that_is_forbidden_ends_acquisitions_at_once() {
+    let mut story = Story::new(1);
+    story.acquire(1, |_| {});
+    story.pass(Duration::from_millis(30));
+    let grant = story.session_call(SessionStep::Grant);
+    story.answer(&grant, Ok(lease(1, LEASE, 5)));
+    let mark = story.mark();
+    story.answer(&mark, Err(Trouble::Never(cause("no right"))));
+    let outcome = story.outcome();
+    assert!(
+        matches!(outcome, Some(Outcome::Failed { id: LeaseId(1), .. })),
+        "{outcome:?}"
+    );
+}
+
+#[test]
 fn a_majority_and_the_marker_renew_all_locks_of_a_ttl_from_the_keep_alive_on() {
     let mut story = Story::with_session(2);
     story.acquire(1, |terms| terms.key = LockKey::of("other"));

@@ -52,10 +52,12 @@ impl<D: CallSource> Link<D> {
             Ok(values) => values,
             Err(error) => {
                 let cause: Cause = Arc::new(error);
+                self.room.lost(sent.len());
                 self.unknown(now, sent, &cause);
                 return self.broken(now, cause);
             }
         };
+        self.room.answered();
         let standing = self.connection.up().and_then(|up| up.standing.as_ref());
         if let Some(said) = doubts.settle(&mut values, standing, &mut self.role) {
             let cause: Cause = Arc::new(said);

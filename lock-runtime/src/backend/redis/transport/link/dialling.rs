@@ -123,11 +123,14 @@ impl<D: CallSource> Link<D> {
             return;
         }
         self.connection.broken(now, &cause);
+        let unanswered = self.in_flight.iter().map(|it| it.sent.len()).sum();
+        self.room.lost(unanswered);
         for pipeline in std::mem::take(&mut self.in_flight) {
             self.unknown(now, pipeline.sent, &cause);
         }
         // The queue decides again about calls that were not sent yet.
-        let unsent = self.queue.calls();
+        let mut unsent = self.room.empty();
+        unsent.extend(self.queue.calls());
         self.unknown(now, unsent, &cause);
         self.queue.disconnected(Trouble::Unknown(cause));
     }

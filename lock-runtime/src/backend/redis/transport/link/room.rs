@@ -1,0 +1,87 @@
+//! How many calls a pipeline has: all that there are, and fewer after a connection that ended before its answers came.
+//!
+//! A server ends a connection whose unread answers exceed its `client-output-buffer-limit`. If all calls were sent again
+//! at once, the next connection would end as this one did.
+
+use crate::backend::redis::protocol::call::Sent;
+
+/// With so many calls to a pipeline there is no limit any more.
+const ENOUGH: usize = 1024;
+
+#[derive(Debug, Default)]
+pub(super) struct Room {
+    /// The largest number of calls, if there is a limit.
+    most: Option<usize>,
+    /// The calls that the last pipeline had no room for.
+    left: Vec<Sent>,
+}
+
+impl Room {
+    /// Whether pipelines are limited, so that only one is in flight.
+    pub(super) fn is_limited(&self) -> bool {
+        self.most.is_some()
+    }
+
+    /// The calls of the next pipeline, of these and those that were left before.
+    pub(super) fn fill(&mut self, calls: Vec<Sent>) -> Vec<Sent> {
+        let mut all = std::mem::take(&mut self.left);
+        all.extend(calls);
+        if let Some(most) = self.most
+            && all.len() > most
+        {
+            self.left = all.split_off(most);
+        }
+        all
+    }
+
+    /// A pipeline was answered.
+    pub(super) fn answered(&mut self) {
+        self.most = self.most.map(|most| most * 2).filter(|most| *most < ENOUGH);
+    }
+
+    /// The connection has ended with so many calls unanswered.
+    pub(super) fn lost(&mut self, unanswered: usize) {
+        if unanswered > 0 {
+            self.most = Some((unanswered / 2).max(1));
+        }
+    }
+
+    /// The calls that were left and will not be sent.
+    pub(super) fn empty(&mut self) -> Vec<Sent> {
+        std::mem::take(&mut self.left)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::backend::queue::protocol::call::Call;
+    use crate::base::clock::Moment;
+
+    fn calls(count: usize) -> Vec<Sent> {
+        let call = |_| Sent::new(Call::Ask(Vec::new()), Moment::from_nanos(0));
+        (0..count).map(call).collect()
+    }
+
+    // Section: guarantees.md#the-lock-goes-on
+    #[test]
+    fn pipelines_shrink_while_connections_end_under_them_and_grow_again() {
+        let mut room = Room::default();
+        assert_eq!(room.fill(calls(2_000)).len(), 2_000);
+        room.lost(8);
+        assert_eq!(room.fill(calls(10)).len(), 4);
+        room.lost(4);
+        assert_eq!(room.empty().len(), 6, "the queue decides about them again");
+        assert_eq!(room.fill(calls(10)).len(), 2);
+        for rest in [4, 4] {
+            room.answered();
+            assert_eq!(room.fill(Vec::new()).len(), rest);
+        }
+        for _ in 0..7 {
+            assert!(room.is_limited());
+            room.answered();
+        }
+        assert!(!room.is_limited());
+        assert_eq!(room.fill(calls(2_000)).len(), 2_000);
+    }
+}
