@@ -73,7 +73,7 @@ pub use etcd::{EtcdCluster, EtcdServer, Gateway};
 pub use fixtures::{
     LONG, TIME_LIMIT, aside, eventually, median, one_turn_within, poll_once, timed, unique, within,
 };
-pub use histories::{HistoryWatch, Verdict as HistoryVerdict};
+pub use histories::{HistoryWatch, Verdict as HistoryVerdict, etcd_verdict};
 #[doc(hidden)]
 pub use lock_runtime::Capabilities;
 pub use monitor::Monitor;

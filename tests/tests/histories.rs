@@ -1,11 +1,10 @@
-//! What a Redis server does under load is what the searched model does: every call, grant and hand-over of exclusive
-//! locks, step by step.
+//! What a server of Redis or etcd does to exclusive locks under load is what the searched model does, step by step.
 #![allow(clippy::unwrap_used, reason = "a panic fails the test")]
 
 use std::time::Duration;
 
 use lock_runtime::LockManager;
-use tests::{HistoryVerdict, HistoryWatch, RedisServer, connect};
+use tests::{EtcdServer, HistoryVerdict, HistoryWatch, RedisServer, connect, etcd_verdict};
 use tokio::{
     task::JoinSet,
     time::{sleep, timeout},
@@ -16,8 +15,10 @@ const TASKS: usize = 6;
 const ROUNDS: usize = 40;
 const TTL: Duration = Duration::from_millis(600);
 
-/// Takes locks in every way that the model has, some of them for longer than their lease.
-async fn work(locks: LockManager) {
+/// Takes locks in every way that the model has, some of them for longer than their lease. Returns the bodies that began:
+/// each with its lock and its fence.
+async fn work(locks: LockManager) -> Vec<(String, u64)> {
+    let mut begun = Vec::new();
     for _ in 0..ROUNDS {
         let key = ["hot", "hot", "hot", "cold"][fastrand::usize(..4)];
         let mut request = locks.lock(key).ttl(TTL);
@@ -31,6 +32,9 @@ async fn work(locks: LockManager) {
         let Ok(Ok(guard)) = timeout(patience, request.acquire()).await else {
             continue;
         };
+        if guard.is_held() {
+            begun.push((key.to_owned(), guard.fencing_token().get()));
+        }
         let long = fastrand::u8(..100) == 0;
         sleep(Duration::from_millis(if long {
             900
@@ -40,25 +44,31 @@ async fn work(locks: LockManager) {
         .await;
         drop(guard);
     }
+    begun
 }
 
-/// What the model says of the work of several processes.
-async fn verdict_of_work() -> HistoryVerdict {
-    let server = RedisServer::start().await;
-    let watch = HistoryWatch::start(&server).await;
+/// The work of several managers; the bodies that began.
+async fn work_of_all(url: &str) -> Vec<(String, u64)> {
     let mut tasks = JoinSet::new();
     let mut managers = Vec::new();
     for _ in 0..PROCESSES {
-        let locks = connect(server.url()).await;
+        let locks = connect(url).await;
         for _ in 0..TASKS {
             tasks.spawn(work(locks.clone()));
         }
         managers.push(locks);
     }
-    tasks.join_all().await;
+    let begun = tasks.join_all().await.concat();
     for locks in managers {
         locks.shutdown().await;
     }
+    begun
+}
+
+async fn verdict_of_work() -> HistoryVerdict {
+    let server = RedisServer::start().await;
+    let watch = HistoryWatch::start(&server).await;
+    work_of_all(&server.url()).await;
     watch.verdict(&server).await
 }
 
@@ -71,5 +81,27 @@ async fn the_model_accepts_what_a_server_does() {
         verdict.refused.join("\n\n")
     );
     assert!(verdict.accepted > PROCESSES * TASKS * ROUNDS, "{verdict:?}");
+    assert_eq!(verdict.outside, 0, "{verdict:?}");
+}
+
+#[tokio::test]
+async fn the_model_accepts_what_a_member_of_etcd_does() {
+    let Some(server) = EtcdServer::start("histories").await else {
+        return;
+    };
+    let begun = work_of_all(&server.url()).await;
+    let count = begun.len();
+    let process = std::process::id();
+    let begun = begun
+        .into_iter()
+        .map(|(lock, fence)| (lock, fence, process));
+    let verdict = etcd_verdict(&server, "", begun).await;
+    assert!(
+        verdict.refused.is_empty(),
+        "{}",
+        verdict.refused.join("\n\n")
+    );
+    // Each has an entry that is made and deleted.
+    assert!(verdict.accepted >= 3 * count && count > 100, "{verdict:?}");
     assert_eq!(verdict.outside, 0, "{verdict:?}");
 }

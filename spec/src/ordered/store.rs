@@ -1,6 +1,7 @@
 //! The store: what a majority of its servers has, and what the one that is cut off had.
 
 use super::SESSION;
+use crate::entries;
 
 /// An acquisition, by its client and the number of its session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -12,15 +13,7 @@ pub struct Id {
 }
 
 /// An entry of the queue, which ends with its session.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Entry {
-    /// The revision that made it.
-    pub revision: u8,
-    /// Its number in the queue. Numbers begin again when the queue was empty.
-    pub number: u8,
-    /// Whose it is.
-    pub id: Id,
-}
+pub type Entry = entries::Entry<u8, Id>;
 
 /// A session: a lease of etcd.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -160,29 +153,19 @@ impl Store {
             .any(|it| it.id == id && it.marker == marker);
         if lives {
             self.revision += 1;
-            let number = self.queue.last().map_or(0, |it| it.number + 1);
-            self.queue.push(Entry {
-                revision: self.revision,
-                number,
-                id,
-            });
+            entries::join(&mut self.queue, self.revision, id);
         }
         Self::look(&self.queue, id, self.revision)
     }
 
     /// The own entry, and those ahead of it.
     pub fn look(queue: &[Entry], id: Id, revision: u8) -> Message {
-        let own = queue.iter().find(|it| it.id == id).copied();
-        let ahead = queue
-            .iter()
-            .filter(|it| own.is_none_or(|own| it.revision < own.revision));
-        Message::Seen(id, own, ahead.map(|it| it.revision).collect(), revision)
+        let (own, ahead) = entries::look(queue, &id);
+        Message::Seen(id, own.copied(), ahead, revision)
     }
 
     fn delete(&mut self, is_gone: impl Fn(Id) -> bool, events: &mut Vec<Event>) {
-        let (gone, left): (Vec<_>, Vec<_>) = self.queue.drain(..).partition(|it| is_gone(it.id));
-        self.queue = left;
-        for entry in gone {
+        for entry in entries::remove(&mut self.queue, |it| is_gone(*it)) {
             self.revision += 1;
             let watches = self
                 .watches

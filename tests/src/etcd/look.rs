@@ -1,18 +1,44 @@
 //! Looks at a member through its JSON gateway.
 
-use std::time::Duration;
+use std::{io, time::Duration};
 
 use tokio::{
-    io::{AsyncReadExt, AsyncWriteExt},
+    io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader},
     net::TcpStream,
     time::timeout,
 };
 
 use super::EtcdServer;
+use crate::unique;
 
 /// An election may come first, on a busy machine.
 const TIME_LIMIT: Duration = Duration::from_secs(60);
 const DIGITS: &[u8] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+
+/// What became of a key.
+#[derive(Debug)]
+pub(crate) struct Change {
+    pub(crate) revision: u64,
+    pub(crate) key: String,
+    /// The revision that made it, and its value; `None` if it was deleted.
+    pub(crate) written: Option<(u64, String)>,
+}
+
+impl Change {
+    fn read(json: &str) -> Self {
+        let json = &json[..json.find('}').expect("the end of a key")];
+        let number = |name| values(json, name).next().map(|it| it.parse().expect(name));
+        let text = |name| {
+            let bytes = values(json, name).next().map(decode).unwrap_or_default();
+            String::from_utf8(bytes).expect("text")
+        };
+        Self {
+            revision: number("mod_revision").expect("a revision"),
+            key: text("key"),
+            written: number("create_revision").map(|made| (made, text("value"))),
+        }
+    }
+}
 
 impl EtcdServer {
     /// The keys that begin so, sorted.
@@ -75,6 +101,40 @@ impl EtcdServer {
         let answer = answer.expect("an answer");
         let revision = values(&answer, "revision").next().expect("a revision");
         revision.parse().expect("a number")
+    }
+
+    /// All that was done since the first revision to keys that begin so, in its order.
+    pub(crate) async fn changes(&self, prefix: &str) -> Vec<Change> {
+        let last = unique(&format!("{prefix}/last"));
+        self.put(&last, "").await;
+        let mut end = prefix.as_bytes().to_vec();
+        *end.last_mut().expect("a prefix") += 1;
+        let (key, end) = (encode(prefix.as_bytes()), encode(&end));
+        let body = format!(
+            r#"{{"create_request":{{"key":"{key}","range_end":"{end}","start_revision":"1"}}}}"#
+        );
+        // To this version of HTTP a member answers in lines of JSON, without anything between them.
+        let request = format!(
+            "POST /v3/watch HTTP/1.0\r\nHost: etcd\r\nContent-Length: {}\r\n\r\n{body}",
+            body.len()
+        );
+        let mut changes = Vec::new();
+        let read = async {
+            let mut stream = TcpStream::connect((self.host, self.port)).await?;
+            stream.write_all(request.as_bytes()).await?;
+            let mut lines = BufReader::new(stream).lines();
+            while let Some(line) = lines.next_line().await? {
+                changes.extend(line.split(r#""kv":{"#).skip(1).map(Change::read));
+                if changes.last().is_some_and(|it: &Change| it.key == last) {
+                    return Ok(());
+                }
+            }
+            Err(io::ErrorKind::UnexpectedEof.into())
+        };
+        let read: io::Result<()> = timeout(TIME_LIMIT, read).await.expect("an answer in time");
+        read.expect("all changes");
+        changes.pop();
+        changes
     }
 
     /// Forgets what the keys were before now.

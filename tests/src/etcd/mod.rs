@@ -5,6 +5,7 @@ mod launch;
 mod look;
 
 pub use gateway::Gateway;
+pub(crate) use look::Change;
 
 use std::{
     cell::Cell,

@@ -5,6 +5,7 @@
 //! until a script finds it free.
 
 mod calls;
+mod entries;
 mod script;
 
 use std::{
@@ -22,6 +23,7 @@ use tokio::{task::JoinSet, time::sleep};
 
 use crate::{RedisServer, TIME_LIMIT, eventually, monitor::Monitor, net::runtime, unique};
 use calls::{Scripts, Subject};
+pub use entries::verdict as etcd_verdict;
 use script::{Line, Ran};
 
 /// The pause before a server that has ended a connection is listened to again.

@@ -8,7 +8,7 @@ use tokio::time::{sleep, timeout};
 use super::{
     HANDED_KEY, LEADER_KEY, Library, PROCESSES, Profile, Servers, Setting, adoptions,
     check::{Promises, Served},
-    history::{Event, History, Kind, monotonic},
+    history::{Event, History, Kind, Mode, monotonic},
     lock_name,
     network::{self, Way},
     site::Site,
@@ -17,7 +17,7 @@ use super::{
 };
 use crate::{
     ChainWatch, Chains, HistoryVerdict, HistoryWatch, RedisServer, TIME_LIMIT, Worker, connect,
-    eventually,
+    etcd_verdict, eventually,
 };
 
 /// How much longer than a key's recovery it may take on a busy machine until every process has been granted something.
@@ -267,10 +267,16 @@ impl Crew {
         self.watch.chains(entered)
     }
 
-    /// What the model says of the server's steps, if it has them.
-    pub(super) async fn model(&self) -> Option<HistoryVerdict> {
-        match (&self.history, nodes(&self.store)) {
-            (Some(history), [server]) => Some(history.verdict(server).await),
+    /// What the model says of the servers' steps, if it has them.
+    pub(super) async fn model(&self, events: &[Event]) -> Option<HistoryVerdict> {
+        match (&self.store, &self.history, nodes(&self.store)) {
+            (_, Some(history), [server]) => Some(history.verdict(server).await),
+            (Store::Etcd(cluster), ..) if self.promises().exclusive => {
+                let began = |it: &&Event| it.kind == Kind::Enter && it.grant.mode == Mode::Alone;
+                let began = events.iter().filter(began).map(|it| it.grant);
+                let began = began.map(|it| (lock_name(it.key), it.fence, it.process));
+                Some(etcd_verdict(&cluster.members[1], &lock_name(""), began).await)
+            }
             _ => None,
         }
     }

@@ -135,9 +135,8 @@ pub async fn torture(profile: Profile, setting: &Setting, time: Duration) -> Out
     }
     healed.push(history::monotonic());
     sleep(2 * recovery).await;
-    let (mut report, chains) = stop(&mut crew, &healed).await;
+    let (mut report, chains, model) = stop(&mut crew, &healed).await;
     report.violations.append(&mut crew.violations);
-    let model = crew.model().await;
     let refused = model.iter().flat_map(|it| it.refused.clone());
     report.violations.extend(refused);
     Outcome {
@@ -149,7 +148,7 @@ pub async fn torture(profile: Profile, setting: &Setting, time: Duration) -> Out
     }
 }
 
-async fn stop(crew: &mut Crew, healed: &[Duration]) -> (Report, Chains) {
+async fn stop(crew: &mut Crew, healed: &[Duration]) -> (Report, Chains, Option<HistoryVerdict>) {
     for worker in &mut crew.workers {
         worker.kill().await;
     }
@@ -167,10 +166,11 @@ async fn stop(crew: &mut Crew, healed: &[Duration]) -> (Report, Chains) {
     crew.check_ttls().await;
     crew.check_accounts().await;
     report.left_behind = crew.left_behind().await;
-    (report, crew.chains(&events).await)
+    let chains = crew.chains(&events).await;
+    (report, chains, crew.model(&events).await)
 }
 
 /// What a lock is called.
-fn lock_name(key: usize) -> String {
+fn lock_name(key: impl std::fmt::Display) -> String {
     format!("torture-{key}")
 }
