@@ -142,9 +142,19 @@ impl fmt::Display for Refusal {
 mod tests {
     use super::*;
 
-    fn owner(process: u32, token: &str) -> Option<Owner> {
+    fn entry(at: u64, key: &str, process: u32) -> Step {
+        // The token is as good as the key.
+        of(at, key, at, process, key)
+    }
+
+    fn of(at: u64, key: &str, made: u64, process: u32, token: &str) -> Step {
         let token = token.to_owned();
-        Some(Owner { process, token })
+        written(at, key, made, Some(Owner { process, token }))
+    }
+
+    /// A cooldown or a ticket keeps the lock closed.
+    fn closed(at: u64, key: &str, made: u64) -> Step {
+        written(at, key, made, None)
     }
 
     fn written(at: u64, key: &str, made: u64, owner: Option<Owner>) -> Step {
@@ -174,11 +184,11 @@ mod tests {
     #[test]
     fn a_lock_goes_from_entry_to_entry_and_from_a_ticket_to_its_adopter() {
         let steps = vec![
-            written(2, "a", 2, owner(1, "first")),
+            entry(2, "a", 1),
             began(2, 1),
-            written(3, "b", 3, owner(2, "second")),
-            written(5, "a", 2, None),
-            written(6, "a", 2, owner(3, "third")),
+            entry(3, "b", 2),
+            closed(5, "a", 2),
+            of(6, "a", 2, 3, "adopter"),
             began(6, 3),
             deleted(9, "a"),
             began(9, 2),
@@ -188,28 +198,18 @@ mod tests {
 
     #[test]
     fn what_no_run_of_the_model_has_is_refused_with_its_reason() {
-        let first = || written(2, "a", 2, owner(1, "first"));
-        let second = || written(3, "b", 3, owner(2, "second"));
+        let first = || entry(2, "a", 1);
         for (steps, why) in [
-            (vec![first(), second(), began(3, 2)], "the first entry"),
-            (vec![first(), began(2, 1), began(4, 1)], "begun already"),
-            (
-                vec![first(), written(4, "a", 2, None), began(4, 1)],
-                "the first entry",
-            ),
-            (
-                vec![first(), deleted(4, "a"), began(4, 1)],
-                "the first entry",
-            ),
-            (vec![first(), deleted(4, "b")], "no such entry"),
-            (vec![written(4, "a", 2, None)], "no such entry"),
-            (vec![first(), written(2, "b", 2, owner(2, "it"))], "as old"),
-            (
-                vec![first(), written(5, "a", 5, None)],
-                "such an entry already",
-            ),
+            (vec![entry(3, "b", 2), began(3, 2)], "the first entry"),
+            (vec![began(2, 1), began(4, 1)], "begun already"),
+            (vec![closed(4, "a", 2), began(4, 1)], "the first entry"),
+            (vec![deleted(4, "a"), began(4, 1)], "the first entry"),
+            (vec![deleted(4, "b")], "no such entry"),
+            (vec![closed(4, "b", 3)], "no such entry"),
+            (vec![entry(2, "b", 2)], "as old"),
+            (vec![closed(5, "a", 5)], "such an entry already"),
         ] {
-            let refusal = run(steps).expect_err(why);
+            let refusal = run([vec![first()], steps].concat()).expect_err(why);
             assert!(refusal.contains(why), "{refusal}");
         }
     }

@@ -105,7 +105,7 @@ impl EtcdServer {
 
     /// All that was done since the first revision to keys that begin so, in its order.
     pub(crate) async fn changes(&self, prefix: &str) -> Vec<Change> {
-        let last = unique(&format!("{prefix}/last"));
+        let last = unique(format!("{prefix}/last"));
         self.put(&last, "").await;
         let mut end = prefix.as_bytes().to_vec();
         *end.last_mut().expect("a prefix") += 1;

@@ -107,7 +107,7 @@ async fn a_lock_is_released_although_the_quota_is_used_up() {
     let mut many = JoinSet::new();
     for number in 0..50 {
         let locks = locks.clone();
-        many.spawn(async move { locks.lock(&format!("many:{number}")).acquire().await });
+        many.spawn(async move { locks.lock(format!("many:{number}")).acquire().await });
     }
     for refused in within(TIME_LIMIT, many.join_all()).await {
         assert!(

@@ -35,7 +35,7 @@ type Reply = reply::Reply<()>;
 impl<S: Step> super::Queue<S> {
     /// Whether one of its claims has this token.
     pub(crate) fn knows(&self, token: Token) -> bool {
-        self.ids.get(&token).is_some()
+        self.ids.contains_key(&token)
     }
 }
 
