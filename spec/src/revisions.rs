@@ -103,6 +103,12 @@ impl Revisions {
                 if own.is_none_or(|own| own.revision != *made) {
                     return Err("there is no such entry");
                 }
+                // It is closed before somebody else adopts it.
+                if let (Some(Some(former)), Some(next)) = (self.owners.get(key), owner)
+                    && former != next
+                {
+                    return Err("the entry belongs to another acquisition");
+                }
                 self.owners.insert(key.clone(), owner.clone());
             }
             Event::Deleted(key) => {
@@ -208,6 +214,7 @@ mod tests {
             (vec![closed(4, "b", 3)], "no such entry"),
             (vec![entry(2, "b", 2)], "as old"),
             (vec![closed(5, "a", 5)], "such an entry already"),
+            (vec![of(5, "a", 2, 3, "thief")], "another acquisition"),
         ] {
             let refusal = run([vec![first()], steps].concat()).expect_err(why);
             assert!(refusal.contains(why), "{refusal}");

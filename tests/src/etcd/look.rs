@@ -125,7 +125,9 @@ impl EtcdServer {
             let mut lines = BufReader::new(stream).lines();
             while let Some(line) = lines.next_line().await? {
                 changes.extend(line.split(r#""kv":{"#).skip(1).map(Change::read));
-                if changes.last().is_some_and(|it: &Change| it.key == last) {
+                // More may have been done meanwhile.
+                if let Some(end) = changes.iter().position(|it: &Change| it.key == last) {
+                    changes.truncate(end);
                     return Ok(());
                 }
             }
@@ -133,7 +135,6 @@ impl EtcdServer {
         };
         let read: io::Result<()> = timeout(TIME_LIMIT, read).await.expect("an answer in time");
         read.expect("all changes");
-        changes.pop();
         changes
     }
 

@@ -69,7 +69,7 @@ impl<S: Step> Queue<S> {
         }
     }
 
-    /// Both calls go in one pipeline, so that it is in the queue when it lets go.
+    /// It joins the queue before it lets go.
     fn give_way(&mut self, now: Moment, id: LeaseId, position: u64) {
         let Some(claim) = self.claims.get_mut(&id) else {
             return;

@@ -526,7 +526,7 @@ impl Queue {
         }
         self.each_user(ttl, |this, id| match trouble {
             Trouble::Never(cause) if this.is_in(id, Stage::Unsent) => {
-                this.refuse(now, id, cause.clone());
+                this.refuse_unsent(now, id, cause.clone());
             }
             _ => {
                 let stages = [Stage::Confirming, Stage::Unsent, Stage::Adopting];

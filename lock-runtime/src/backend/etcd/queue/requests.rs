@@ -176,6 +176,19 @@ impl Queue {
         }
     }
 
+    /// The same of one that is in the order of its lock, in which the next one takes its place.
+    pub(super) fn refuse_unsent(&mut self, now: Moment, id: LeaseId, cause: Cause) {
+        let Some(claim) = self.claims.get(&id) else {
+            return;
+        };
+        let lock = claim.terms.key.clone();
+        self.key_orders.quit(&lock, id);
+        self.refuse(now, id, cause);
+        // A pause that it has begun would not end.
+        self.key_orders.resume(&lock);
+        self.pump(now, &lock);
+    }
+
     /// An acquisition is refused for good; its entry, if there is one, is deleted.
     pub(super) fn fail(&mut self, now: Moment, id: LeaseId, cause: Cause) {
         self.claims.report(Outcome::Failed { id, cause });

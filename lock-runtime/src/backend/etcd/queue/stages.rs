@@ -102,10 +102,8 @@ impl Queue {
             return;
         };
         if let Some(cause) = self.quorum.too_few.clone() {
-            self.key_orders.quit(lock, id);
-            self.refuse(now, id, cause);
             self.look_for_members(now);
-            return self.pump(now, lock);
+            return self.refuse_unsent(now, id, cause);
         }
         let Some(ttl) = self.claims.get(&id).map(Claim::ttl) else {
             return;

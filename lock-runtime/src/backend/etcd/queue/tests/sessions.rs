@@ -45,6 +45,20 @@ fn a_marker_that_is_forbidden_ends_acquisitions_at_once() {
 }
 
 #[test]
+fn whoever_is_behind_an_acquisition_that_is_forbidden_goes_on() {
+    let mut story = Story::with_session(1);
+    story.acquire(1, |terms| terms.ttl = Duration::from_secs(60));
+    story.acquire(2, |_| {});
+    story.pass(Duration::from_millis(30));
+    let grant = story.session_call(SessionStep::Grant);
+    story.answer(&grant, Ok(lease(1, LEASE + 1, 60)));
+    assert!(!story.sends(Step::Enter));
+    let mark = story.mark();
+    story.answer(&mark, Err(Trouble::Never(cause("no right"))));
+    assert!(story.sends(Step::Enter), "that of the second");
+}
+
+#[test]
 fn a_majority_and_the_marker_renew_all_locks_of_a_ttl_from_the_keep_alive_on() {
     let mut story = Story::with_session(2);
     story.acquire(1, |terms| terms.key = LockKey::of("other"));

@@ -52,9 +52,9 @@ impl<D: CallSource> Link<D> {
             Ok(values) => values,
             Err(error) => {
                 let cause: Cause = Arc::new(error);
-                self.room.lost(sent.len());
+                let calls = sent.len();
                 self.unknown(now, sent, &cause);
-                return self.broken(now, cause);
+                return self.broken_under(now, calls, cause);
             }
         };
         self.room.answered();

@@ -7,6 +7,8 @@ use crate::backend::redis::protocol::call::Sent;
 
 /// With so many calls to a pipeline there is no limit any more.
 const ENOUGH: usize = 1024;
+/// A connection that ends with so few calls unanswered has not ended because of them.
+const FEW: usize = 8;
 
 #[derive(Debug, Default)]
 pub(super) struct Room {
@@ -34,20 +36,17 @@ impl Room {
         all
     }
 
-    /// A pipeline was answered.
+    /// A pipeline was answered. The limit grows slowly: to find that it is too large costs a connection.
     pub(super) fn answered(&mut self) {
-        self.most = self.most.map(|most| most * 2).filter(|most| *most < ENOUGH);
+        let grown = self.most.map(|most| most + most / 8 + 1);
+        self.most = grown.filter(|most| *most < ENOUGH);
     }
 
-    /// The connection has ended with so many calls unanswered.
-    pub(super) fn lost(&mut self, unanswered: usize) {
-        if unanswered > 0 {
-            self.most = Some((unanswered / 2).max(1));
+    /// The connection has ended with so many calls unanswered. Returns those that are not sent any more.
+    pub(super) fn broken(&mut self, unanswered: usize) -> Vec<Sent> {
+        if unanswered > FEW {
+            self.most = Some(unanswered / 2);
         }
-    }
-
-    /// The calls that were left and will not be sent.
-    pub(super) fn empty(&mut self) -> Vec<Sent> {
         std::mem::take(&mut self.left)
     }
 }
@@ -67,18 +66,18 @@ mod tests {
     #[test]
     fn pipelines_shrink_while_connections_end_under_them_and_grow_again() {
         let mut room = Room::default();
+        assert!(room.broken(8).is_empty());
         assert_eq!(room.fill(calls(2_000)).len(), 2_000);
-        room.lost(8);
-        assert_eq!(room.fill(calls(10)).len(), 4);
-        room.lost(4);
-        assert_eq!(room.empty().len(), 6, "the queue decides about them again");
-        assert_eq!(room.fill(calls(10)).len(), 2);
-        for rest in [4, 4] {
+        room.broken(40);
+        assert_eq!(room.fill(calls(30)).len(), 20);
+        let left = room.broken(20);
+        assert_eq!(left.len(), 10, "the queue decides about them again");
+        assert_eq!(room.fill(calls(40)).len(), 10);
+        for (more, sent) in [(0, 12), (0, 14), (2, 6)] {
             room.answered();
-            assert_eq!(room.fill(Vec::new()).len(), rest);
+            assert_eq!(room.fill(calls(more)).len(), sent);
         }
-        for _ in 0..7 {
-            assert!(room.is_limited());
+        for _ in 0..50 {
             room.answered();
         }
         assert!(!room.is_limited());
