@@ -250,8 +250,9 @@ impl Profile {
     /// How many locks are lost by it in a minute at the least, if it shows anything.
     pub(super) fn losses(self, servers: Servers) -> f64 {
         match self {
-            // Most leases outlive a failover.
+            // Most leases outlive a failover, and all outlive a minority: only processes that were stopped lose them.
             Self::Clocks
+            | Self::Minority
             | Self::Failover(_)
             | Self::Stale
             | Self::Clock
@@ -262,8 +263,8 @@ impl Profile {
             | Self::Tickets => 0.0,
             Self::CutOff(_) => 1.0,
             _ if servers.elects() => 1.0,
-            // Most bodies end before they hear of it; of a minority only those hear who were stopped.
-            Self::Keys | Self::Minority => 5.0,
+            // Most bodies end before they hear of it.
+            Self::Keys => 5.0,
             // Most leases outlive what happens to a connection.
             Self::Connections if servers.keeps_rows() => 2.0,
             // It strikes one of three masters, and few of its leases.
