@@ -3,10 +3,10 @@
 use super::{Call, ID, Peer, Reply, forbidden, holding};
 use crate::backend::{Outcome, Request};
 
-/// Answers everything as forbidden for 20 s; how often something was sent.
-fn forbid(peer: &mut Peer) -> usize {
+/// Answers everything as forbidden for so many tenths of a second; how often something was sent.
+fn forbid(peer: &mut Peer, tenths: u32) -> usize {
     let mut sent_again = 0;
-    for _ in 0..200 {
+    for _ in 0..tenths {
         peer.after(100);
         for sent in peer.queue.calls() {
             assert!(matches!(sent.call, Call::Release { .. } | Call::Leave(_)));
@@ -33,7 +33,7 @@ fn a_release_that_is_forbidden_is_reported_at_once_and_sent_until_the_lease_has_
     let release = peer.call();
     peer.fail(release, forbidden());
     is_reported(&mut peer);
-    assert!((5..=10).contains(&forbid(&mut peer)));
+    assert!((5..=10).contains(&forbid(&mut peer, 200)));
     assert_eq!(peer.queue.next_wakeup(), None, "it is forgotten");
 }
 
@@ -44,7 +44,23 @@ fn a_leave_that_is_forbidden_is_sent_for_as_long() {
     let leave = peer.call();
     peer.fail(leave, forbidden());
     is_reported(&mut peer);
-    assert!((5..=10).contains(&forbid(&mut peer)));
+    assert!((5..=10).contains(&forbid(&mut peer, 200)));
+    assert_eq!(peer.queue.next_wakeup(), None, "it is forgotten");
+}
+
+#[test]
+fn a_leave_is_sent_again_for_a_lock_that_is_granted_meanwhile() {
+    let (mut peer, token) = Peer::waiting();
+    peer.queue.submit(peer.now, Request::Abandon(ID));
+    let leave = peer.call();
+    peer.fail(leave, forbidden());
+    is_reported(&mut peer);
+    forbid(&mut peer, 90);
+    peer.push(token, 9);
+    // Until then a leave would have been sent.
+    forbid(&mut peer, 12);
+    assert!(forbid(&mut peer, 18) > 0, "the lock is its own");
+    forbid(&mut peer, 100);
     assert_eq!(peer.queue.next_wakeup(), None, "it is forgotten");
 }
 
