@@ -32,7 +32,7 @@ pub enum Event {
     },
     /// An entry was deleted, or ended with its lease.
     Deleted(String),
-    /// The first body began of this process under this revision as its fence.
+    /// A body of this process began, with this revision as its fence.
     Began(u32),
 }
 
@@ -149,7 +149,7 @@ mod tests {
     use super::*;
 
     fn entry(at: u64, key: &str, process: u32) -> Step {
-        // The token is as good as the key.
+        // The key serves as the token.
         of(at, key, at, process, key)
     }
 

@@ -21,7 +21,7 @@ pub async fn verdict(
     let mut locks: BTreeMap<String, Vec<Step>> = BTreeMap::new();
     for change in &changes {
         let (lock, _) = parts(&change.key);
-        // What the store keeps beside the locks has no name of one.
+        // Keys that belong to no lock have no name.
         if !lock.is_empty() {
             locks.entry(lock.to_owned()).or_default().push(step(change));
         }

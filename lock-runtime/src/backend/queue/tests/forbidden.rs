@@ -18,7 +18,11 @@ fn forbid(peer: &mut Peer, tenths: u32) -> usize {
     sent_again
 }
 
-fn is_reported(peer: &mut Peer) {
+/// Asks for what is forbidden, which is reported at once.
+fn ask_in_vain(peer: &mut Peer, request: Request) {
+    peer.queue.submit(peer.now, request);
+    let call = peer.call();
+    peer.fail(call, forbidden());
     let outcome = peer.end();
     assert!(matches!(
         outcome,
@@ -29,10 +33,7 @@ fn is_reported(peer: &mut Peer) {
 #[test]
 fn a_release_that_is_forbidden_is_reported_at_once_and_sent_until_the_lease_has_ended() {
     let (mut peer, _) = holding();
-    peer.queue.submit(peer.now, Request::Release(ID));
-    let release = peer.call();
-    peer.fail(release, forbidden());
-    is_reported(&mut peer);
+    ask_in_vain(&mut peer, Request::Release(ID));
     assert!((5..=10).contains(&forbid(&mut peer, 200)));
     assert_eq!(peer.queue.next_wakeup(), None, "it is forgotten");
 }
@@ -40,10 +41,7 @@ fn a_release_that_is_forbidden_is_reported_at_once_and_sent_until_the_lease_has_
 #[test]
 fn a_leave_that_is_forbidden_is_sent_for_as_long() {
     let (mut peer, _) = Peer::waiting();
-    peer.queue.submit(peer.now, Request::Abandon(ID));
-    let leave = peer.call();
-    peer.fail(leave, forbidden());
-    is_reported(&mut peer);
+    ask_in_vain(&mut peer, Request::Abandon(ID));
     assert!((5..=10).contains(&forbid(&mut peer, 200)));
     assert_eq!(peer.queue.next_wakeup(), None, "it is forgotten");
 }
@@ -51,10 +49,7 @@ fn a_leave_that_is_forbidden_is_sent_for_as_long() {
 #[test]
 fn a_leave_is_sent_again_for_a_lock_that_is_granted_meanwhile() {
     let (mut peer, token) = Peer::waiting();
-    peer.queue.submit(peer.now, Request::Abandon(ID));
-    let leave = peer.call();
-    peer.fail(leave, forbidden());
-    is_reported(&mut peer);
+    ask_in_vain(&mut peer, Request::Abandon(ID));
     forbid(&mut peer, 90);
     peer.push(token, 9);
     // Until then a leave would have been sent.
@@ -67,10 +62,7 @@ fn a_leave_is_sent_again_for_a_lock_that_is_granted_meanwhile() {
 #[test]
 fn a_release_that_was_forbidden_is_answered_once() {
     let (mut peer, _) = holding();
-    peer.queue.submit(peer.now, Request::Release(ID));
-    let release = peer.call();
-    peer.fail(release, forbidden());
-    is_reported(&mut peer);
+    ask_in_vain(&mut peer, Request::Release(ID));
     peer.lose_connection(Vec::new());
     peer.after(5_000);
     peer.silent();
@@ -83,10 +75,7 @@ fn a_release_that_was_forbidden_is_answered_once() {
 
     // Nor is it kept where no connection comes back.
     let (mut peer, _) = Peer::waiting();
-    peer.queue.submit(peer.now, Request::Abandon(ID));
-    let leave = peer.call();
-    peer.fail(leave, forbidden());
-    is_reported(&mut peer);
+    ask_in_vain(&mut peer, Request::Abandon(ID));
     peer.lose_connection(Vec::new());
     peer.after(20_000);
     peer.queue.connected(peer.now);

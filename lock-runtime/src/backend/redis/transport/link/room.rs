@@ -27,7 +27,11 @@ impl Room {
     /// The calls of the next pipeline, of these and those that were left before.
     pub(super) fn fill(&mut self, calls: Vec<Sent>) -> Vec<Sent> {
         let mut all = std::mem::take(&mut self.left);
-        all.extend(calls);
+        if all.is_empty() {
+            all = calls;
+        } else {
+            all.extend(calls);
+        }
         if let Some(most) = self.most
             && all.len() > most
         {
