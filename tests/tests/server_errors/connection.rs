@@ -4,6 +4,7 @@
 
 use std::time::Duration;
 
+use lock_runtime::LockConfig;
 use redis::from_redis_value;
 use tests::{
     Proxy, RedisServer, Worker, connect, eventually, granted, leaves_nothing, release, take,
@@ -11,6 +12,11 @@ use tests::{
 };
 
 use crate::{FOUND, SOON, Scene, TTL};
+
+/// So many wait at once that their answers are more than a server with small buffers keeps for a client.
+const CROWD: usize = 400;
+/// Longer than a crowd needs on a busy machine.
+const LONG: Duration = Duration::from_secs(60);
 
 /// Waits until all connections are other ones than `before`, and subscribed.
 async fn back(server: &RedisServer, before: &[String]) {
@@ -78,6 +84,38 @@ async fn the_output_buffer_overruns() {
         assert!(within(FOUND, waiter.fence()).await > fence);
     }
     scene.works().await;
+}
+
+// Section: guarantees.md#the-lock-goes-on
+#[tokio::test]
+async fn the_answers_to_a_crowd_are_more_than_the_server_keeps() {
+    let server = RedisServer::start().await;
+    let holder = connect(server.url()).await;
+    let keys: Vec<String> = (0..CROWD).map(|_| unique("crowd")).collect();
+    let mut held = Vec::new();
+    for key in &keys {
+        held.push(take(&holder, key, LONG).await);
+    }
+    let option = "client-output-buffer-limit";
+    let set = ["CONFIG", "SET", option, "pubsub 32kb 8kb 1"];
+    server.cmd(&set).await;
+
+    let config = LockConfig::new(server.url()).expect("a valid URL");
+    let crowd = connect(config.pool_size(1).unavailable_wait_forever()).await;
+    let ask = |key: &String| {
+        let acquire = crowd.lock(key).ttl(LONG).wait_forever().acquire();
+        tokio::spawn(async move { acquire.await.expect("an answer at last") })
+    };
+    let waiters: Vec<_> = keys.iter().map(ask).collect();
+    for key in &keys {
+        server.queued(key, 1).await;
+    }
+    for guard in held {
+        guard.release();
+    }
+    for waiter in waiters {
+        release(granted(SOON, waiter).await).await;
+    }
 }
 
 async fn channels(server: &RedisServer) -> Vec<String> {

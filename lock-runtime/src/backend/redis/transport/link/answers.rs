@@ -52,12 +52,11 @@ impl<D: CallSource> Link<D> {
             Ok(values) => values,
             Err(error) => {
                 let cause: Cause = Arc::new(error);
-                let calls = sent.len();
                 self.unknown(now, sent, &cause);
-                return self.broken_under(now, calls, cause);
+                return self.broken(now, cause);
             }
         };
-        self.room.answered();
+        self.room.answered(sent.len());
         let standing = self.connection.up().and_then(|up| up.standing.as_ref());
         if let Some(said) = doubts.settle(&mut values, standing, &mut self.role) {
             let cause: Cause = Arc::new(said);

@@ -119,22 +119,15 @@ impl<D: CallSource> Link<D> {
     /// Drops the connection; a new one is dialled at once, unless this one was opened just
     /// now.
     pub(crate) fn broken(&mut self, now: Moment, cause: Cause) {
-        self.broken_under(now, 0, cause);
-    }
-
-    /// The same, where so many calls of the last pipeline are known to be unanswered already.
-    pub(super) fn broken_under(&mut self, now: Moment, calls: usize, cause: Cause) {
         if !self.is_up() {
             return;
         }
         self.connection.broken(now, &cause);
-        let in_flight = self.in_flight.iter().map(|it| it.sent.len());
-        let unanswered = calls + in_flight.sum::<usize>();
         for pipeline in std::mem::take(&mut self.in_flight) {
             self.unknown(now, pipeline.sent, &cause);
         }
         // The queue decides again about calls that were not sent yet.
-        let mut unsent = self.room.broken(unanswered);
+        let mut unsent = self.room.broken();
         unsent.extend(self.queue.calls());
         self.unknown(now, unsent, &cause);
         self.queue.disconnected(Trouble::Unknown(cause));
