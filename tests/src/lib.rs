@@ -73,7 +73,7 @@ pub use etcd::{EtcdCluster, EtcdServer, Gateway};
 pub use fixtures::{
     LONG, TIME_LIMIT, aside, eventually, median, one_turn_within, poll_once, timed, unique, within,
 };
-pub use histories::{HistoryWatch, Verdict as HistoryVerdict, etcd_verdict};
+pub use histories::{HistoryWatch, Verdict as HistoryVerdict, etcd_verdict, zookeeper_verdict};
 #[doc(hidden)]
 pub use lock_runtime::Capabilities;
 pub use monitor::Monitor;
@@ -102,5 +102,6 @@ pub use stores::{Home, Memory, SetnxServer, Store, Traces};
 pub use user::User;
 pub use worker::Worker;
 pub use zookeeper::{
-    ZooKeeperEnsemble, ZooKeeperHome, ZooKeeperPeer, ZooKeeperServer, ZooKeeperTraffic,
+    ZooKeeperChange, ZooKeeperEnsemble, ZooKeeperHome, ZooKeeperPeer, ZooKeeperServer,
+    ZooKeeperTraffic,
 };

@@ -1,10 +1,13 @@
-//! What a server of Redis or etcd does to exclusive locks under load is what the searched model does, step by step.
+//! What a server of Redis, etcd or ZooKeeper does to exclusive locks under load is what the searched model does, step by step.
 #![allow(clippy::unwrap_used, reason = "a panic fails the test")]
 
 use std::time::Duration;
 
 use lock_runtime::LockManager;
-use tests::{EtcdServer, HistoryVerdict, HistoryWatch, RedisServer, connect, etcd_verdict};
+use tests::{
+    EtcdServer, HistoryVerdict, HistoryWatch, RedisServer, ZooKeeperServer, connect, etcd_verdict,
+    zookeeper_verdict,
+};
 use tokio::{
     task::JoinSet,
     time::{sleep, timeout},
@@ -84,6 +87,25 @@ async fn the_model_accepts_what_a_server_does() {
     assert_eq!(verdict.outside, 0, "{verdict:?}");
 }
 
+/// Accepts all that was done. All bodies are of one process: `make torture` has several.
+fn accepts(verdict: &HistoryVerdict, begun: usize) {
+    assert!(
+        verdict.refused.is_empty(),
+        "{}",
+        verdict.refused.join("\n\n")
+    );
+    // Each has an entry that is made and deleted.
+    assert!(verdict.accepted >= 3 * begun && begun > 100, "{verdict:?}");
+    assert_eq!(verdict.outside, 0, "{verdict:?}");
+}
+
+fn of_this_process(begun: Vec<(String, u64)>) -> impl Iterator<Item = (String, u64, u32)> {
+    let process = std::process::id();
+    begun
+        .into_iter()
+        .map(move |(lock, fence)| (lock, fence, process))
+}
+
 #[tokio::test]
 async fn the_model_accepts_what_a_member_of_etcd_does() {
     let Some(server) = EtcdServer::start("histories").await else {
@@ -91,17 +113,17 @@ async fn the_model_accepts_what_a_member_of_etcd_does() {
     };
     let begun = work_of_all(&server.url()).await;
     let count = begun.len();
-    let process = std::process::id();
-    let begun = begun
-        .into_iter()
-        .map(|(lock, fence)| (lock, fence, process));
-    let verdict = etcd_verdict(&server, "", begun).await;
-    assert!(
-        verdict.refused.is_empty(),
-        "{}",
-        verdict.refused.join("\n\n")
-    );
-    // Each has an entry that is made and deleted. All are of one process: `make torture` has several.
-    assert!(verdict.accepted >= 3 * count && count > 100, "{verdict:?}");
-    assert_eq!(verdict.outside, 0, "{verdict:?}");
+    let verdict = etcd_verdict(&server, "", of_this_process(begun)).await;
+    accepts(&verdict, count);
+}
+
+#[tokio::test]
+async fn the_model_accepts_what_a_server_of_zookeeper_does() {
+    let Some(server) = ZooKeeperServer::start("histories").await else {
+        return;
+    };
+    let begun = work_of_all(&server.url("histories")).await;
+    let count = begun.len();
+    let verdict = zookeeper_verdict(server.changes(), of_this_process(begun));
+    accepts(&verdict, count);
 }

@@ -85,12 +85,13 @@ fn who(name: &str, ttl: &str) -> Option<Who> {
     })
 }
 
-/// The order of members that differ by their channel and their token.
-fn rank(channel: &str, token: Id) -> u64 {
+/// The order of members that have one position: by the mark of those that are granted the lock alone, their channel and
+/// their token.
+fn rank(channel: &str, token: Id, company: Company) -> u64 {
     let digits = channel.rsplit(':').next().and_then(|it| it.get(..7));
     let channel = digits.and_then(|it| u64::from_str_radix(it, 16).ok());
     let token = u64::try_from(token.0 >> 96).unwrap_or_default();
-    (channel.unwrap_or_default() << 32) | token
+    (u64::from(company == Company::Alone) << 60) | (channel.unwrap_or_default() << 32) | token
 }
 
 fn micros(millis: &str) -> Option<u64> {
@@ -110,12 +111,13 @@ fn acquire<'a>(arguments: &[&'a str]) -> Called<'a> {
     let channel = Some(argument(2)).filter(|it| !it.is_empty());
     let exclusive = argument(3).is_empty() || argument(3).starts_with('x');
     let call = who(argument(0), argument(1)).filter(|_| exclusive);
+    let company = company(argument(3).trim_start_matches('x'));
     let call = call.map(|who| Call::Acquire {
         who,
         position: whole(argument(4)),
-        company: company(argument(3).trim_start_matches('x')),
+        company,
         tries: channel.is_none(),
-        rank: rank(argument(2), who.token),
+        rank: rank(argument(2), who.token, company),
     });
     (channel, call)
 }
@@ -204,11 +206,12 @@ fn one(channel: &str, name: &str, what: &str) -> Option<Call> {
     let (what, position) = what.split_once('@').unwrap_or((what, ""));
     let ttl = what.trim_start_matches(['+', '-']);
     let who = who(name, ttl)?;
+    let company = company(&what[..what.len() - ttl.len()]);
     Some(Call::Acquire {
         who,
-        rank: rank(channel, who.token),
+        rank: rank(channel, who.token, company),
         position: whole(position),
-        company: company(&what[..what.len() - ttl.len()]),
+        company,
         tries: false,
     })
 }

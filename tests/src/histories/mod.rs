@@ -6,7 +6,9 @@
 
 mod calls;
 mod entries;
+mod etcd;
 mod script;
+mod zookeeper;
 
 use std::{
     collections::HashMap,
@@ -23,8 +25,9 @@ use tokio::{task::JoinSet, time::sleep};
 
 use crate::{RedisServer, TIME_LIMIT, eventually, monitor::Monitor, net::runtime, unique};
 use calls::{Scripts, Subject};
-pub use entries::verdict as etcd_verdict;
+pub use etcd::etcd_verdict;
 use script::{Line, Ran};
+pub use zookeeper::zookeeper_verdict;
 
 /// The pause before a server that has ended a connection is listened to again.
 const PAUSE: Duration = Duration::from_millis(20);
@@ -32,8 +35,9 @@ const PAUSE: Duration = Duration::from_millis(20);
 /// In microseconds: leases end at a millisecond, and a script reads the clock before it runs.
 const BLUR: u64 = 2_000;
 
-/// In microseconds: no script takes longer, unless the server is suspended meanwhile.
-const PATIENCE: u64 = 50_000;
+/// In microseconds: where a script begins later, the server was interrupted, and may have read the clock before or
+/// thereafter.
+const PATIENCE: u64 = 500;
 
 const SECOND: u64 = 1_000_000;
 
@@ -168,10 +172,6 @@ impl Seen {
         if !ran.has_run() {
             return;
         }
-        // The server was suspended in the middle of a script, and may have read the clock before or thereafter.
-        if ran.took() > PATIENCE {
-            return self.leave_out_all();
-        }
         let Some(calls) = self.scripts.calls(ran) else {
             for lock in ran.keys.clone() {
                 self.leave_out(&lock);
@@ -193,7 +193,7 @@ impl Seen {
         if lock.refused.is_some() {
             return;
         }
-        let Some(calls) = subject.calls else {
+        let Some(calls) = subject.calls.filter(|_| ran.delay() <= PATIENCE) else {
             return lock.take(at, Event::Outside);
         };
         let outcome = ran.outcome(&subject.owner);

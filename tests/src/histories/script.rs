@@ -35,8 +35,8 @@ pub(super) struct Ran {
     pub(super) keys: Vec<String>,
     pub(super) arguments: Vec<String>,
     writes: Vec<Vec<String>>,
-    /// When it wrote last.
-    until: u64,
+    /// When it read or wrote first; before that, the server has read the clock for it.
+    began: u64,
 }
 
 /// A grant that was published.
@@ -59,18 +59,20 @@ impl Ran {
             keys: keys.to_vec(),
             arguments: arguments.to_vec(),
             writes: Vec::new(),
-            until: at,
+            began: at,
         })
     }
 
     pub(super) fn write(&mut self, line: Line) {
-        self.until = line.at;
+        if !self.has_run() {
+            self.began = line.at;
+        }
         self.writes.push(line.words);
     }
 
-    /// How long it took, in microseconds.
-    pub(super) fn took(&self) -> u64 {
-        self.until.saturating_sub(self.at)
+    /// How long it took until it began, in microseconds.
+    pub(super) fn delay(&self) -> u64 {
+        self.began.saturating_sub(self.at)
     }
 
     /// Each script reads something at least.

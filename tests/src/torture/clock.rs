@@ -21,11 +21,7 @@ pub(super) async fn strike(crew: &mut Crew) -> &'static str {
         sleep(about_a_lease()).await;
         return "clocks that cannot be moved";
     }
-    let longest = match &crew.store {
-        Store::Redis(site) if site.has_peers(0) => NEAR,
-        Store::Postgres(_) | Store::Mysql(_) => KEPT,
-        _ => FAR,
-    };
+    let longest = longest(&crew.store);
     crew.ahead.resize(clocks, Duration::ZERO);
     if crew.ahead.contains(&Duration::ZERO) {
         // Leases that end early belong to nobody then: every process has stood still for longer than they are.
@@ -54,6 +50,24 @@ pub(super) async fn strike(crew: &mut Crew) -> &'static str {
     }
     sleep(about_a_lease()).await;
     "steps back"
+}
+
+/// The longest step of this store's clocks. None is ever further ahead than two of them.
+fn longest(store: &Store) -> Duration {
+    match store {
+        Store::Redis(site) if site.has_peers(0) => NEAR,
+        Store::Postgres(_) | Store::Mysql(_) => KEPT,
+        _ => FAR,
+    }
+}
+
+/// Brings clocks that were moved ahead of where they have ever been: leases that were given before a step back end late.
+pub(super) async fn overtake(crew: &mut Crew) {
+    let latest = 2 * longest(&crew.store) + 2 * crew.servers.ttl();
+    for (number, ahead) in crew.ahead.iter_mut().enumerate() {
+        *ahead = latest.max(*ahead + 2 * crew.servers.ttl());
+        crew.store.set_clock(number, *ahead).await;
+    }
 }
 
 /// Lets the clock jump forward while locks are held, whose leases end thereby.

@@ -8,6 +8,7 @@ use tokio::time::{sleep, timeout};
 use super::{
     HANDED_KEY, LEADER_KEY, Library, PROCESSES, Profile, Servers, Setting, adoptions,
     check::{Promises, Served},
+    clock,
     history::{Event, History, Kind, Mode, monotonic},
     lock_name,
     network::{self, Way},
@@ -17,14 +18,11 @@ use super::{
 };
 use crate::{
     ChainWatch, Chains, HistoryVerdict, HistoryWatch, RedisServer, TIME_LIMIT, Worker, connect,
-    etcd_verdict, eventually,
+    etcd_verdict, eventually, zookeeper_verdict,
 };
 
 /// How much longer than a key's recovery it may take on a busy machine until every process has been granted something.
 const SERVED_WITHIN: Duration = Duration::from_secs(4);
-
-/// Longer than any lease may last because of a clock that has stepped back.
-const HOUR: Duration = Duration::from_secs(3600);
 
 /// Everything that a fault may strike.
 #[derive(Debug)]
@@ -215,12 +213,7 @@ impl Crew {
 
     /// How many entries of locks stay although every process is gone and every lease has had time to end.
     pub(super) async fn left_behind(&mut self) -> usize {
-        if self.servers.keeps_rows()
-            && let Some(ahead) = self.ahead.first()
-        {
-            // Leases that were given before the clock stepped back end late.
-            self.store.set_clock(0, *ahead + HOUR).await;
-        }
+        clock::overtake(self).await;
         if self.servers == Servers::ZooKeeper {
             self.take_turns().await;
         }
@@ -272,10 +265,10 @@ impl Crew {
         match (&self.store, &self.history, nodes(&self.store)) {
             (_, Some(history), [server]) => Some(history.verdict(server).await),
             (Store::Etcd(cluster), ..) if self.promises().exclusive => {
-                let began = |it: &&Event| it.kind == Kind::Enter && it.grant.mode == Mode::Alone;
-                let began = events.iter().filter(began).map(|it| it.grant);
-                let began = began.map(|it| (lock_name(it.key), it.fence, it.process));
-                Some(etcd_verdict(&cluster.members[1], &lock_name(""), began).await)
+                Some(etcd_verdict(&cluster.members[1], &lock_name(""), begun(events)).await)
+            }
+            (Store::ZooKeeper(ensemble), ..) if self.promises().exclusive => {
+                Some(zookeeper_verdict(ensemble.changes().await, begun(events)))
             }
             _ => None,
         }
@@ -313,4 +306,11 @@ impl Crew {
 /// Those that keep locks, if they are of Redis.
 fn nodes(store: &Store) -> &[RedisServer] {
     store.site().map_or(&[], Site::nodes)
+}
+
+/// The bodies that began under exclusive locks: each with its lock, its fence and its process.
+fn begun(events: &[Event]) -> impl Iterator<Item = (String, u64, u32)> {
+    let began = |it: &&Event| it.kind == Kind::Enter && it.grant.mode == Mode::Alone;
+    let began = events.iter().filter(began).map(|it| it.grant);
+    began.map(|it| (lock_name(it.key), it.fence, it.process))
 }

@@ -11,7 +11,10 @@ use tokio::{
     time::{sleep, timeout},
 };
 
-use super::{ZooKeeperServer, launch};
+use super::{
+    ZooKeeperServer, launch,
+    log::{self, Change},
+};
 use crate::{Proxy, TIME_LIMIT, fixtures::LOOK_EVERY, net::free_port, within};
 
 const SERVERS: usize = 3;
@@ -215,6 +218,11 @@ impl ZooKeeperEnsemble {
                 .max(changes.and_then(Result::ok).unwrap_or(0));
         }
         traffic
+    }
+
+    /// What became of all nodes, in the order of the ensemble.
+    pub async fn changes(&self) -> Vec<Change> {
+        log::agreed(&self.servers, self.leader().await)
     }
 
     /// One that follows.

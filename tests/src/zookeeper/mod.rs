@@ -2,6 +2,7 @@
 
 mod ensemble;
 mod launch;
+mod log;
 mod peer;
 
 use std::{
@@ -14,6 +15,7 @@ use tokio::sync::Mutex;
 
 pub use self::{
     ensemble::{ZooKeeperEnsemble, ZooKeeperTraffic},
+    log::Change as ZooKeeperChange,
     peer::ZooKeeperPeer,
 };
 use crate::{

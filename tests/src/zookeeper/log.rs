@@ -1,0 +1,234 @@
+//! What servers have agreed on, read from their transaction logs.
+//!
+//! Source: `FileTxnLog` of the server, and the records of `zookeeper.jute`.
+
+use std::{
+    collections::{BTreeMap, HashMap, HashSet},
+    fs,
+    path::Path,
+};
+
+use super::ZooKeeperServer;
+
+/// How a log begins: a mark, a version, and the number of a database.
+const MARK: &[u8] = b"ZKLG";
+const HEADER: usize = 16;
+/// The end of a transaction; where a server was killed while it wrote one, zeros are there instead.
+const END: u8 = b'B';
+
+/// The types of transactions that concern nodes.
+const CREATE: i32 = 1;
+const DELETE: i32 = 2;
+const MULTI: i32 = 14;
+const CREATE_2: i32 = 15;
+const CREATE_CONTAINER: i32 = 19;
+const DELETE_CONTAINER: i32 = 20;
+const CREATE_TTL: i32 = 21;
+const CLOSE_SESSION: i32 = -11;
+const FAILED: i32 = -1;
+
+/// What a transaction did to a node.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Change {
+    /// The number of the transaction.
+    pub at: u64,
+    /// The path of the node.
+    pub node: String,
+    /// Its first data; `None` if it was deleted, or ended with its session.
+    pub created: Option<String>,
+}
+
+/// A transaction.
+#[derive(Clone, Debug, PartialEq)]
+struct Transaction {
+    session: u64,
+    closes: bool,
+    steps: Vec<Step>,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+enum Step {
+    Created {
+        node: String,
+        data: String,
+        is_ephemeral: bool,
+    },
+    Deleted(String),
+}
+
+impl ZooKeeperServer {
+    /// What became of all nodes, in the server's order.
+    pub fn changes(&self) -> Vec<Change> {
+        changes(self.transactions())
+    }
+
+    fn transactions(&self) -> BTreeMap<u64, Transaction> {
+        let folder = self.directory.path().join("data/version-2");
+        let mut all = BTreeMap::new();
+        for file in fs::read_dir(folder).expect("its data") {
+            let file = file.expect("a file").path();
+            if is_log(&file) {
+                read(&fs::read(file).expect("a log"), &mut all);
+            }
+        }
+        all
+    }
+}
+
+/// What became of all nodes by the logs of an ensemble. What the leader has was agreed on; a transaction of others that
+/// only one of them has was not.
+pub(super) fn agreed(servers: &[ZooKeeperServer], leader: usize) -> Vec<Change> {
+    let logs = servers.iter().map(ZooKeeperServer::transactions);
+    let logs: Vec<_> = logs.collect();
+    let mut agreed = logs[leader].clone();
+    let mut seen = HashSet::new();
+    for (at, transaction) in logs.into_iter().flatten() {
+        if !seen.insert(at) {
+            agreed.insert(at, transaction);
+        }
+    }
+    changes(agreed)
+}
+
+fn is_log(file: &Path) -> bool {
+    let name = file.file_name().map(|it| it.to_string_lossy());
+    name.is_some_and(|it| it.starts_with("log."))
+}
+
+/// Resolves which nodes end with a session.
+fn changes(transactions: BTreeMap<u64, Transaction>) -> Vec<Change> {
+    let mut changes = Vec::new();
+    let mut ephemeral: HashMap<u64, Vec<String>> = HashMap::new();
+    for (at, transaction) in transactions {
+        let own = ephemeral.entry(transaction.session).or_default();
+        let mut deleted = Vec::new();
+        for step in transaction.steps {
+            match step {
+                Step::Created {
+                    node,
+                    data,
+                    is_ephemeral,
+                } => {
+                    if is_ephemeral {
+                        own.push(node.clone());
+                    }
+                    let created = Some(data);
+                    changes.push(Change { at, node, created });
+                }
+                Step::Deleted(node) => deleted.push(node),
+            }
+        }
+        if transaction.closes {
+            deleted.append(own);
+        }
+        for node in deleted {
+            // Mostly its own session deletes a node; `force_release` is another one's.
+            for nodes in ephemeral.values_mut() {
+                nodes.retain(|it| *it != node);
+            }
+            let created = None;
+            changes.push(Change { at, node, created });
+        }
+    }
+    changes
+}
+
+/// Reads the transactions of a log.
+fn read(log: &[u8], all: &mut BTreeMap<u64, Transaction>) {
+    assert!(log.is_empty() || log.starts_with(MARK), "no log");
+    let mut rest = Record(log.get(HEADER..).unwrap_or_default());
+    while let Some((at, transaction)) = rest.transaction() {
+        all.insert(at, transaction);
+    }
+}
+
+/// Fields in the order in which they were written.
+struct Record<'a>(&'a [u8]);
+
+impl<'a> Record<'a> {
+    fn bytes(&mut self, count: usize) -> Option<&'a [u8]> {
+        let (bytes, rest) = self.0.split_at_checked(count)?;
+        self.0 = rest;
+        Some(bytes)
+    }
+
+    fn int(&mut self) -> Option<i32> {
+        let bytes = self.bytes(4)?.try_into().ok()?;
+        Some(i32::from_be_bytes(bytes))
+    }
+
+    fn long(&mut self) -> Option<u64> {
+        let bytes = self.bytes(8)?.try_into().ok()?;
+        Some(u64::from_be_bytes(bytes))
+    }
+
+    fn buffer(&mut self) -> Option<&'a [u8]> {
+        // A missing one has the length -1.
+        let length = usize::try_from(self.int()?).unwrap_or(0);
+        self.bytes(length)
+    }
+
+    fn text(&mut self) -> Option<String> {
+        let bytes = self.buffer()?.to_vec();
+        String::from_utf8(bytes).ok()
+    }
+
+    /// The next transaction of a log with its number; `None` at the end of what was written whole.
+    fn transaction(&mut self) -> Option<(u64, Transaction)> {
+        let _checksum = self.long()?;
+        let mut record = Record(self.buffer()?);
+        if self.bytes(1)? != [END] {
+            return None;
+        }
+        let session = record.long()?;
+        let _number_of_request = record.int()?;
+        let at = record.long()?;
+        let _time = record.long()?;
+        let kind = record.int()?;
+        let mut steps = Vec::new();
+        if kind == MULTI {
+            let mut failed = false;
+            for _ in 0..record.int()? {
+                let kind = record.int()?;
+                failed |= kind == FAILED;
+                steps.extend(Record(record.buffer()?).step(kind));
+            }
+            // The others of a transaction that failed stand there, and were not done.
+            if failed {
+                steps.clear();
+            }
+        } else {
+            steps.extend(record.step(kind));
+        }
+        let transaction = Transaction {
+            session,
+            closes: kind == CLOSE_SESSION,
+            steps,
+        };
+        Some((at, transaction))
+    }
+
+    /// What a transaction of this type did, if it concerns nodes and their existence.
+    fn step(&mut self, kind: i32) -> Option<Step> {
+        match kind {
+            CREATE | CREATE_2 | CREATE_CONTAINER | CREATE_TTL => {
+                let node = self.text()?;
+                let data = String::from_utf8_lossy(self.buffer()?).into_owned();
+                for _ in 0..self.int()? {
+                    // A right of whom.
+                    self.int()?;
+                    self.buffer()?;
+                    self.buffer()?;
+                }
+                let is_ephemeral = matches!(kind, CREATE | CREATE_2) && self.bytes(1)? == [1];
+                Some(Step::Created {
+                    node,
+                    data,
+                    is_ephemeral,
+                })
+            }
+            DELETE | DELETE_CONTAINER => Some(Step::Deleted(self.text()?)),
+            _ => None,
+        }
+    }
+}
