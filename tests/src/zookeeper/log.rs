@@ -75,14 +75,12 @@ impl ZooKeeperServer {
     }
 }
 
-/// What became of all nodes by the logs of an ensemble. What the leader has was agreed on; a transaction of others that
-/// only one of them has was not.
-pub(super) fn agreed(servers: &[ZooKeeperServer], leader: usize) -> Vec<Change> {
+/// What became of all nodes by the logs of three servers: a transaction that two of them have was agreed on. What a leader
+/// had alone when it was cut off may stay in its log.
+pub(super) fn agreed(servers: &[ZooKeeperServer]) -> Vec<Change> {
     let logs = servers.iter().map(ZooKeeperServer::transactions);
-    let logs: Vec<_> = logs.collect();
-    let mut agreed = logs[leader].clone();
-    let mut seen = HashSet::new();
-    for (at, transaction) in logs.into_iter().flatten() {
+    let (mut seen, mut agreed) = (HashSet::new(), BTreeMap::new());
+    for (at, transaction) in logs.flatten() {
         if !seen.insert(at) {
             agreed.insert(at, transaction);
         }
