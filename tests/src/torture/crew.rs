@@ -47,7 +47,7 @@ pub(super) struct Crew {
     history: Option<HistoryWatch>,
     /// What the URL says of the locks.
     query: String,
-    profile: Profile,
+    pub(super) profile: Profile,
     library: Option<Library>,
     register: RedisServer,
     program: String,
