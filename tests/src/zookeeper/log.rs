@@ -230,3 +230,98 @@ impl<'a> Record<'a> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn text(text: &str) -> Vec<u8> {
+        let length = i32::try_from(text.len()).expect("a short text");
+        [&length.to_be_bytes()[..], text.as_bytes()].concat()
+    }
+
+    fn created(node: &str) -> Vec<u8> {
+        let (no_rights, ephemeral, version) = ([0; 4], [1], [0; 4]);
+        [
+            &text(node)[..],
+            &text("data"),
+            &no_rights,
+            &ephemeral,
+            &version,
+        ]
+        .concat()
+    }
+
+    fn multi(parts: &[(i32, Vec<u8>)]) -> Vec<u8> {
+        let count = i32::try_from(parts.len()).expect("few parts");
+        let mut bytes = count.to_be_bytes().to_vec();
+        for (kind, part) in parts {
+            let length = i32::try_from(part.len()).expect("a short part");
+            bytes.extend([kind.to_be_bytes(), length.to_be_bytes()].concat());
+            bytes.extend(part);
+        }
+        bytes
+    }
+
+    /// A log of transactions, each with its session, its number and its type.
+    fn log(transactions: &[(u64, u64, i32, Vec<u8>)]) -> Vec<u8> {
+        let mut log = [MARK, &[0; HEADER - MARK.len()]].concat();
+        for (session, at, kind, body) in transactions {
+            let mut record = session.to_be_bytes().to_vec();
+            record.extend([0; 4]);
+            record.extend(at.to_be_bytes());
+            record.extend([0; 8]);
+            record.extend(kind.to_be_bytes());
+            record.extend(body);
+            let length = i32::try_from(record.len()).expect("a short record");
+            log.extend([0; 8]);
+            log.extend(length.to_be_bytes());
+            log.extend(record);
+            log.push(END);
+        }
+        // Space that the server has set aside.
+        log.extend([0; 100]);
+        log
+    }
+
+    fn changes_of(transactions: &[(u64, u64, i32, Vec<u8>)]) -> Vec<(u64, String, bool)> {
+        let mut all = BTreeMap::new();
+        read(&log(transactions), &mut all);
+        let changes = changes(all).into_iter();
+        changes
+            .map(|it| (it.at, it.node, it.created.is_some()))
+            .collect()
+    }
+
+    #[test]
+    fn nodes_end_by_a_deletion_or_with_their_session_and_not_by_a_transaction_that_failed() {
+        let changes = changes_of(&[
+            (1, 1, CREATE_2, created("/a")),
+            (
+                2,
+                2,
+                MULTI,
+                multi(&[(CREATE_2, created("/b")), (DELETE, text("/a"))]),
+            ),
+            (
+                1,
+                3,
+                MULTI,
+                multi(&[(DELETE, text("/b")), (FAILED, vec![0; 4])]),
+            ),
+            (1, 4, CREATE, created("/c")),
+            (1, 5, CLOSE_SESSION, Vec::new()),
+        ]);
+        let expected = [
+            (1, "/a", true),
+            (2, "/b", true),
+            (2, "/a", false),
+            (4, "/c", true),
+            (5, "/c", false),
+        ];
+        assert_eq!(
+            changes,
+            expected.map(|(at, node, is)| (at, node.to_owned(), is))
+        );
+    }
+}
