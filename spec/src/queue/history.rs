@@ -365,6 +365,11 @@ impl History {
         Self { blur, ..self }
     }
 
+    /// The same from now on, if it is more than before.
+    pub fn blur(&mut self, blur: u64) {
+        self.blur = self.blur.max(blur);
+    }
+
     /// One more client, which is connected.
     pub fn add_client(&mut self) {
         self.clients += 1;

@@ -35,9 +35,8 @@ const PAUSE: Duration = Duration::from_millis(20);
 /// In microseconds: leases end at a millisecond, and a script reads the clock before it runs.
 const BLUR: u64 = 2_000;
 
-/// In microseconds: where a script begins later, the server was interrupted, and may have read the clock before or
-/// thereafter.
-const PATIENCE: u64 = 500;
+/// In microseconds: no script begins later, unless the server is suspended meanwhile.
+const PATIENCE: u64 = 50_000;
 
 const SECOND: u64 = 1_000_000;
 
@@ -196,6 +195,8 @@ impl Seen {
         let Some(calls) = subject.calls.filter(|_| ran.delay() <= PATIENCE) else {
             return lock.take(at, Event::Outside);
         };
+        // A busy machine interrupts the server: the clock was read before that or thereafter, also for the lease.
+        lock.history.blur(BLUR + 2 * ran.delay());
         let outcome = ran.outcome(&subject.owner);
         if !lock.history.checks(0) && ran.takes_a_free_lock(&subject.owner) {
             lock.take(at, Event::Free(0));
