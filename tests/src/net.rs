@@ -34,15 +34,26 @@ pub(crate) fn runtime() -> &'static Runtime {
 /// A loopback port that nobody listens on just now. No other test process is given it, so a killed server can start
 /// again on its port. Programs that are not tests may still take it before the caller binds.
 pub(crate) fn free_port() -> u16 {
+    bind().1.port()
+}
+
+/// A listener on a free port of loopback, for the support's runtime.
+pub(crate) fn listener() -> (TcpListener, SocketAddr) {
+    let (listener, addr) = bind();
+    listener.set_nonblocking(true).expect("a socket");
+    (listener, addr)
+}
+
+fn bind() -> (TcpListener, SocketAddr) {
     static OURS: Mutex<Ports> = Mutex::new(Ports {
         blocks: Vec::new(),
         next: 0,
     });
     let mut ours = OURS.lock().unwrap_or_else(PoisonError::into_inner);
     loop {
-        let port = ours.next();
-        if TcpListener::bind((Ipv4Addr::LOCALHOST, port)).is_ok() {
-            return port;
+        let addr = (Ipv4Addr::LOCALHOST, ours.next()).into();
+        if let Ok(listener) = TcpListener::bind(addr) {
+            return (listener, addr);
         }
     }
 }
@@ -84,15 +95,4 @@ fn free_block() -> Option<(u16, TcpListener)> {
         .skip(begin % blocks)
         .take(blocks))
     .find_map(|first| Some((first, TcpListener::bind((Ipv4Addr::LOCALHOST, first)).ok()?)))
-}
-
-/// A listener on a free port of loopback, for the support's runtime.
-pub(crate) fn listener() -> (TcpListener, SocketAddr) {
-    loop {
-        let addr = (Ipv4Addr::LOCALHOST, free_port()).into();
-        if let Ok(listener) = TcpListener::bind(addr) {
-            listener.set_nonblocking(true).expect("a socket");
-            return (listener, addr);
-        }
-    }
 }

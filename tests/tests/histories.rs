@@ -78,25 +78,24 @@ async fn verdict_of_work() -> HistoryVerdict {
 #[tokio::test]
 async fn the_model_accepts_what_a_server_does() {
     let verdict = verdict_of_work().await;
+    accepts(&verdict, PROCESSES * TASKS * ROUNDS + 1);
+}
+
+/// Accepts all that was done, and so many steps at least.
+fn accepts(verdict: &HistoryVerdict, least: usize) {
     assert!(
         verdict.refused.is_empty(),
         "{}",
         verdict.refused.join("\n\n")
     );
-    assert!(verdict.accepted > PROCESSES * TASKS * ROUNDS, "{verdict:?}");
+    assert!(verdict.accepted >= least, "{verdict:?}");
     assert_eq!(verdict.outside, 0, "{verdict:?}");
 }
 
-/// Accepts all that was done. All bodies are of one process: `make torture` has several.
-fn accepts(verdict: &HistoryVerdict, begun: usize) {
-    assert!(
-        verdict.refused.is_empty(),
-        "{}",
-        verdict.refused.join("\n\n")
-    );
-    // Each has an entry that is made and deleted.
-    assert!(verdict.accepted >= 3 * begun && begun > 100, "{verdict:?}");
-    assert_eq!(verdict.outside, 0, "{verdict:?}");
+/// All bodies are of one process: `make torture` has several. Each has an entry that is made and deleted.
+fn accepts_entries(verdict: &HistoryVerdict, begun: usize) {
+    assert!(begun > 100, "{verdict:?}");
+    accepts(verdict, 3 * begun);
 }
 
 fn of_this_process(begun: Vec<(String, u64)>) -> impl Iterator<Item = (String, u64, u32)> {
@@ -114,7 +113,7 @@ async fn the_model_accepts_what_a_member_of_etcd_does() {
     let begun = work_of_all(&server.url()).await;
     let count = begun.len();
     let verdict = etcd_verdict(&server, "", of_this_process(begun)).await;
-    accepts(&verdict, count);
+    accepts_entries(&verdict, count);
 }
 
 #[tokio::test]
@@ -125,5 +124,5 @@ async fn the_model_accepts_what_a_server_of_zookeeper_does() {
     let begun = work_of_all(&server.url("histories")).await;
     let count = begun.len();
     let verdict = zookeeper_verdict(server.changes(), of_this_process(begun));
-    accepts(&verdict, count);
+    accepts_entries(&verdict, count);
 }

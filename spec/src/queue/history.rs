@@ -359,13 +359,8 @@ impl History {
         }
     }
 
-    /// Steps may be earlier or later than their moments by so much, in a history of one lock.
-    #[must_use]
-    pub fn blurred(self, blur: u64) -> Self {
-        Self { blur, ..self }
-    }
-
-    /// The same from now on, if it is more than before.
+    /// From now on, steps may be earlier or later than their moments by so much, in a history of one lock. Less than before
+    /// changes nothing.
     pub fn blur(&mut self, blur: u64) {
         self.blur = self.blur.max(blur);
     }
@@ -579,7 +574,8 @@ impl History {
     /// The steps about the lock, and the state before the last one, which is found anew.
     fn refusal(&self, step: Step, why: String) -> Refusal {
         let (locks, clients) = (self.views.len(), self.clients);
-        let mut before = Self::new(self.known.rules.clone(), locks, clients).blurred(self.blur);
+        let mut before = Self::new(self.known.rules.clone(), locks, clients);
+        before.blur(self.blur);
         for step in &self.steps {
             // Each of them was accepted.
             let _ = before.take(step);

@@ -22,7 +22,7 @@ impl Locks {
     }
 
     /// The model does not have what was done to this lock.
-    pub(super) fn is_shared(&mut self, lock: &str) {
+    pub(super) fn leave_out(&mut self, lock: &str) {
         self.shared.insert(lock.to_owned());
     }
 

@@ -28,7 +28,7 @@ pub async fn etcd_verdict(
             continue;
         }
         if !entry.starts_with("x-") {
-            locks.is_shared(lock);
+            locks.leave_out(lock);
         }
         locks.changed(lock, change.revision, event(&change));
     }

@@ -274,7 +274,7 @@ impl Lock {
             quarantine: false,
             bug: None,
         };
-        let mut history = History::new(rules, 1, 0).blurred(BLUR);
+        let mut history = History::new(rules, 1, 0);
         (0..clients).for_each(|_| history.add_client());
         Self {
             history,

@@ -37,7 +37,7 @@ pub fn zookeeper_verdict(
             continue;
         };
         if kind != "x" {
-            locks.is_shared(lock);
+            locks.leave_out(lock);
         }
         let key = format!("{lock}/{number}");
         let event = match created {

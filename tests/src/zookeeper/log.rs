@@ -3,7 +3,7 @@
 //! Source: `FileTxnLog` of the server, and the records of `zookeeper.jute`.
 
 use std::{
-    collections::{BTreeMap, HashMap, HashSet},
+    collections::{BTreeMap, HashSet},
     fs,
     path::Path,
 };
@@ -28,7 +28,7 @@ const CLOSE_SESSION: i32 = -11;
 const FAILED: i32 = -1;
 
 /// What a transaction did to a node.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Debug)]
 pub struct Change {
     /// The number of the transaction.
     pub at: u64,
@@ -39,14 +39,14 @@ pub struct Change {
 }
 
 /// A transaction.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Debug)]
 struct Transaction {
     session: u64,
     closes: bool,
     steps: Vec<Step>,
 }
 
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Debug)]
 enum Step {
     Created {
         node: String,
@@ -96,9 +96,9 @@ fn is_log(file: &Path) -> bool {
 /// Resolves which nodes end with a session.
 fn changes(transactions: BTreeMap<u64, Transaction>) -> Vec<Change> {
     let mut changes = Vec::new();
-    let mut ephemeral: HashMap<u64, Vec<String>> = HashMap::new();
+    // Nodes and their sessions.
+    let mut ephemeral: BTreeMap<String, u64> = BTreeMap::new();
     for (at, transaction) in transactions {
-        let own = ephemeral.entry(transaction.session).or_default();
         let mut deleted = Vec::new();
         for step in transaction.steps {
             match step {
@@ -108,7 +108,7 @@ fn changes(transactions: BTreeMap<u64, Transaction>) -> Vec<Change> {
                     is_ephemeral,
                 } => {
                     if is_ephemeral {
-                        own.push(node.clone());
+                        ephemeral.insert(node.clone(), transaction.session);
                     }
                     let created = Some(data);
                     changes.push(Change { at, node, created });
@@ -117,13 +117,12 @@ fn changes(transactions: BTreeMap<u64, Transaction>) -> Vec<Change> {
             }
         }
         if transaction.closes {
-            deleted.append(own);
+            let own = ephemeral.iter();
+            let own = own.filter(|(_, session)| **session == transaction.session);
+            deleted.extend(own.map(|(node, _)| node.clone()));
         }
         for node in deleted {
-            // Mostly its own session deletes a node; `force_release` is another one's.
-            for nodes in ephemeral.values_mut() {
-                nodes.retain(|it| *it != node);
-            }
+            ephemeral.remove(&node);
             let created = None;
             changes.push(Change { at, node, created });
         }
