@@ -201,6 +201,87 @@ fn a_lease_that_ends_early_or_late_is_refused() {
     assert!(lost.contains("the reply is [Ours(true)]"), "{lost}");
 }
 
+/// A history of clocks that differ by a second.
+fn blurred() -> History {
+    let mut history = history();
+    history.blur(SECOND);
+    history
+}
+
+fn accepted(mut history: History, steps: Vec<Step>) {
+    for step in steps {
+        if let Err(refusal) = history.step(step) {
+            panic!("{refusal}");
+        }
+    }
+}
+
+fn renewed(seconds: u64) -> Step {
+    let call = Call::Renew(who(1));
+    ran(seconds, 0, call, Answer::Ours(true), Vec::new())
+}
+
+#[test]
+fn a_lease_that_is_renewed_after_its_time_lasts_as_long_as_any() {
+    let mut steps = queue();
+    steps.push(renewed(11));
+    steps.push(acquire(12, 4, Answer::Waiting(Some(12_000_000))));
+    steps.push(acquire(19, 5, Answer::Waiting(Some(19_000_000))));
+    accepted(blurred(), steps);
+}
+
+/// One of several of its client that wait.
+fn joined(seconds: u64, client: usize, token: u128, position: u64) -> Step {
+    let call = Call::Acquire {
+        who: who(token),
+        position: None,
+        company: Company::More,
+        tries: false,
+        rank: 1,
+    };
+    let reply = Answer::Waiting(Some(position));
+    ran(seconds, client, call, reply, Vec::new())
+}
+
+/// The first holder releases the lock, and these are granted it together.
+fn released_to(seconds: u64, first: u128, fence: u64, follower: u128) -> Step {
+    let chain = Grant {
+        token: Id(first),
+        fence,
+        followers: vec![Id(follower)],
+    };
+    let call = Call::Release(who(1), 0);
+    ran(seconds, 0, call, Answer::Ours(true), vec![chain])
+}
+
+#[test]
+fn a_client_that_asks_after_its_time_counts_as_long_as_any() {
+    let asked = Call::Ask(vec![who(2)]);
+    let steps = vec![
+        acquire(1, 1, Answer::Granted(100)),
+        joined(2, 1, 2, 2_000_000),
+        joined(3, 1, 3, 3_000_000),
+        ran(6, 1, asked, Answer::Waiting(None), Vec::new()),
+        renewed(7),
+        released_to(8, 2, 101, 3),
+    ];
+    accepted(blurred(), steps);
+}
+
+#[test]
+fn followers_of_one_that_hears_nothing_are_not_ahead_of_others() {
+    let steps = vec![
+        acquire(1, 1, Answer::Granted(100)),
+        joined(2, 1, 2, 2_000_000),
+        joined(2, 0, 3, 2_000_100),
+        joined(2, 1, 4, 2_000_200),
+        joined(3, 0, 5, 3_000_000),
+        at(3, Event::Listens(1, false)),
+        released_to(4, 3, 102, 5),
+    ];
+    accepted(history(), steps);
+}
+
 #[test]
 fn a_body_without_the_lock_is_refused() {
     let handed_over = || [queue(), vec![release(4, 1, true, &[(2, 101)])]].concat();

@@ -617,12 +617,19 @@ impl State {
         let then = now - passed;
         let mut states = vec![self];
         if let Some(owner) = before.owner {
-            let own = late.lease.filter(|(token, _)| *token == owner.token);
+            // One that was renewed meanwhile is not late any more.
+            let is_late = owner.left == LATE;
+            let own = late
+                .lease
+                .filter(|(token, _)| *token == owner.token && is_late);
             let ends = own.map_or(then + owner.left, |(_, ends)| ends);
             if now.abs_diff(ends) <= blur {
                 states = fork(states, |state, ended| {
                     // It ends at its own time, however many steps there are until then.
-                    state.server.locks[lock].owner = (!ended).then_some(Owner { left: 1, ..owner });
+                    state.server.locks[lock].owner = (!ended).then_some(Owner {
+                        left: LATE,
+                        ..owner
+                    });
                     state.late.lease = (!ended).then_some((owner.token, ends));
                 });
             }
@@ -631,7 +638,8 @@ impl State {
             let Some(seen) = *seen else {
                 continue;
             };
-            let own = late.clients.iter().find(|(of, _)| *of == client);
+            let is_late = seen.age == rules.silence;
+            let own = late.clients.iter().find(|(of, _)| *of == client && is_late);
             let ends = own.map_or(then + rules.silence - seen.age, |(_, ends)| *ends);
             if now.abs_diff(ends) <= blur {
                 states = fork(states, |state, ended| {
@@ -771,6 +779,9 @@ impl State {
         )
     }
 }
+
+/// What is left of a lease that has not ended at its time.
+const LATE: u64 = 1;
 
 /// Each of these states, where something has ended and where it has not.
 fn fork(states: Vec<State>, set: impl Fn(&mut State, bool)) -> Vec<State> {

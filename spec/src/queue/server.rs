@@ -452,13 +452,17 @@ impl<N: Number> Server<N> {
             if self.locks[key].seen[client].is_none() {
                 continue;
             }
+            let followers = self.followers(setting, key, first);
             // 4. If nobody receives the message, the lock is taken back, and the next one gets it.
             if !self.listens[client] {
                 continue;
             }
             // 3. A fence for the first and one for each follower; a holder for its ttl or 3 s.
             let fence = self.next_fence();
-            let followers = self.followers(setting, key, first);
+            let followers = followers
+                .into_iter()
+                .map(|it| (it, self.next_fence()))
+                .collect();
             self.locks[key].owner = Some(Owner {
                 token: first,
                 name: Name::Holder,
@@ -482,7 +486,7 @@ impl<N: Number> Server<N> {
         setting: &impl Setting<N>,
         key: usize,
         first: Token<N>,
-    ) -> Vec<(Token<N>, N)> {
+    ) -> Vec<Token<N>> {
         let (client, rules) = (setting.client(first.task), setting.rules());
         let alone = |task| setting.company(task) == Company::Alone;
         let mut followers = Vec::new();
@@ -498,7 +502,7 @@ impl<N: Number> Server<N> {
             let in_time = latest.is_none_or(|latest| waiter.position.tick <= latest + rules.window)
                 || setting.breaks(Bug::FollowersOvertake);
             if follows && in_time && at < rules.followers {
-                followers.push((waiter.token, self.next_fence()));
+                followers.push(waiter.token);
             } else {
                 latest = latest.or(Some(waiter.position.tick));
                 self.locks[key].queue.push(waiter);

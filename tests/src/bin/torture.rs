@@ -14,8 +14,8 @@ use tests::{
     HistoryVerdict,
     documents::repository::{read, root},
     torture::{
-        Medium, Outcome, PAGE, Profile, Row, Servers, Setting, Soak, load, reach, torture,
-        with_rows,
+        Medium, Outcome, PAGE, Profile, Row, Servers, Setting, Soak, load, reach, revision,
+        torture, with_rows,
     },
 };
 use tokio::io::{AsyncReadExt, stdin};
@@ -180,44 +180,36 @@ async fn run(wish: &Wish<'_>) -> ExitCode {
 /// Tortures until so many grants were checked, fills in the page, and counts what must not be.
 async fn soak(wish: &Wish<'_>, setting: &Setting, grants: usize) -> io::Result<usize> {
     let servers = setting.servers;
-    let commit = commit()?;
+    let commit = revision(servers)?;
     let folder = root().join("target/soak");
     let profiles = wish.profiles(servers);
     let mut soak = Soak::open(&folder, servers, &commit, profiles, grants)?;
+    fill_in(&soak, servers, &commit)?;
     while let Some(profile) = soak.due() {
         let outcome = torture(profile, setting, wish.time).await;
         print(profile, servers, &outcome, wish.time);
-        soak.note(profile, &outcome, &said_by("date", &["-u", "+%F"])?)?;
+        soak.note(profile, &outcome, &today()?)?;
+        fill_in(&soak, servers, &commit)?;
         assert!(outcome.report.grants > 0, "nothing was granted");
     }
-    let row = |(profile, tally)| Row {
-        servers,
-        profile,
-        commit: &commit,
-        tally,
-    };
-    let rows: Vec<_> = soak.tallies().map(row).collect();
-    fs::write(root().join(PAGE), with_rows(&read(PAGE), &rows))?;
     Ok(soak.tallies().map(|(_, tally)| tally.findings).sum())
 }
 
-/// The commit of the runtime, marked if there are changes.
-fn commit() -> io::Result<String> {
-    let log = ["log", "-1", "--format=%h", "--", "lock-runtime"];
-    let changes = ["status", "--porcelain", "--", "lock-runtime"];
-    let mark = if said_by("git", &changes)?.is_empty() {
-        ""
-    } else {
-        "+"
+/// Writes what a soak has shown into the page.
+fn fill_in(soak: &Soak, servers: Servers, commit: &str) -> io::Result<()> {
+    let row = |(profile, tally)| Row {
+        servers,
+        profile,
+        commit,
+        tally,
     };
-    Ok(said_by("git", &log)? + mark)
+    let rows: Vec<_> = soak.tallies().map(row).collect();
+    fs::write(root().join(PAGE), with_rows(&read(PAGE), &rows))
 }
 
-fn said_by(program: &str, args: &[&str]) -> io::Result<String> {
-    let output = Command::new(program)
-        .args(args)
-        .current_dir(root())
-        .output()?;
+/// The day of the host's clock.
+fn today() -> io::Result<String> {
+    let output = Command::new("date").args(["-u", "+%F"]).output()?;
     Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
 }
 

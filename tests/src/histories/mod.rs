@@ -32,10 +32,10 @@ pub use zookeeper::zookeeper_verdict;
 /// The pause before a server that has ended a connection is listened to again.
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// In microseconds: leases end at a millisecond, and a script reads the clock before it runs.
+/// In microseconds: leases end at a millisecond.
 const BLUR: u64 = 2_000;
 
-/// In microseconds: no script begins later, unless the server is suspended meanwhile.
+/// In microseconds: no script takes longer, unless the server is suspended meanwhile.
 const PATIENCE: u64 = 50_000;
 
 const SECOND: u64 = 1_000_000;
@@ -192,11 +192,12 @@ impl Seen {
         if lock.refused.is_some() {
             return;
         }
-        let Some(calls) = subject.calls.filter(|_| ran.delay() <= PATIENCE) else {
+        let Some(calls) = subject.calls.filter(|_| ran.time() <= PATIENCE) else {
             return lock.take(at, Event::Outside);
         };
-        // A busy machine interrupts the server: the clock was read before that or thereafter, also for the lease.
-        lock.history.blur(BLUR + 2 * ran.delay());
+        // A script reads the clock as it begins, servers before 7.2 also when it sets a lease: either may be so much later
+        // than its line.
+        lock.history.blur(BLUR + ran.time());
         let outcome = ran.outcome(&subject.owner);
         if !lock.history.checks(0) && ran.takes_a_free_lock(&subject.owner) {
             lock.take(at, Event::Free(0));

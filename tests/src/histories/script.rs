@@ -35,8 +35,8 @@ pub(super) struct Ran {
     pub(super) keys: Vec<String>,
     pub(super) arguments: Vec<String>,
     writes: Vec<Vec<String>>,
-    /// When it read or wrote first; before that, the server has read the clock for it.
-    began: u64,
+    /// When it read or wrote last.
+    ended: u64,
 }
 
 /// A grant that was published.
@@ -59,20 +59,18 @@ impl Ran {
             keys: keys.to_vec(),
             arguments: arguments.to_vec(),
             writes: Vec::new(),
-            began: at,
+            ended: at,
         })
     }
 
     pub(super) fn write(&mut self, line: Line) {
-        if !self.has_run() {
-            self.began = line.at;
-        }
+        self.ended = line.at;
         self.writes.push(line.words);
     }
 
-    /// How long it took until it began, in microseconds.
-    pub(super) fn delay(&self) -> u64 {
-        self.began.saturating_sub(self.at)
+    /// How long it took, in microseconds.
+    pub(super) fn time(&self) -> u64 {
+        self.ended.saturating_sub(self.at)
     }
 
     /// Each script reads something at least.
