@@ -442,7 +442,11 @@ impl Server {
                 if lock.holders.iter().any(|it| it.kind == Kind::Exclusive) {
                     return;
                 }
-                head.remove();
+                let member = head.remove();
+                // Whether somebody listens shows when the grant is published, which names the followers.
+                if !silent && member.kind == Kind::Exclusive && lock.holders.is_empty() {
+                    lock.followers(&member);
+                }
                 continue;
             }
             let (kind, first) = (member.kind, lock.holders.first());

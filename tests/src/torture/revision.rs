@@ -9,6 +9,8 @@ use crate::documents::repository::root;
 
 /// The runtime.
 const RUNTIME: &str = "lock-runtime";
+/// The part of it that only its own tests have.
+const SIMULATION: &str = "lock-runtime/src/simulation";
 /// The folders of the runtime's backends, and all stores on which they run.
 const BACKENDS: [(&str, &[Servers]); 11] = [
     ("memory", &[]),
@@ -36,10 +38,12 @@ pub fn revision(servers: Servers) -> io::Result<String> {
     Ok(git(&["log", "-1", "--format=%h", "--"], &paths)? + mark)
 }
 
-/// The runtime without the backends of other stores.
+/// The runtime without the backends of other stores and its simulation.
 fn paths(servers: Servers) -> Vec<String> {
     let others = BACKENDS.iter().filter(|(_, own)| !own.contains(&servers));
-    let excluded = others.map(|(folder, _)| format!(":(exclude){}", path(folder)));
+    let others = others.map(|(folder, _)| path(folder));
+    let excluded = others.chain([SIMULATION.to_owned()]);
+    let excluded = excluded.map(|path| format!(":(exclude){path}"));
     [RUNTIME.to_owned()].into_iter().chain(excluded).collect()
 }
 
@@ -66,6 +70,7 @@ mod tests {
             let path = root().join(path(folder));
             assert!(path.is_dir(), "{folder}");
         }
+        assert!(root().join(SIMULATION).is_dir());
         let excludes =
             |servers, folder| paths(servers).contains(&format!(":(exclude){}", path(folder)));
         for (servers, own, other) in [
