@@ -58,14 +58,18 @@ fn ran(seconds: u64, client: usize, call: Call, reply: Answer, grants: Vec<Grant
     )
 }
 
-fn acquire(seconds: u64, token: u128, reply: Answer) -> Step {
-    let call = Call::Acquire {
+fn to_wait(token: u128, company: Company) -> Call {
+    Call::Acquire {
         who: who(token),
         position: None,
-        company: Company::Unsaid,
+        company,
         tries: false,
         rank: 1,
-    };
+    }
+}
+
+fn acquire(seconds: u64, token: u128, reply: Answer) -> Step {
+    let call = to_wait(token, Company::Unsaid);
     ran(seconds, usize::from(token > 1), call, reply, Vec::new())
 }
 
@@ -85,6 +89,12 @@ fn release(seconds: u64, token: u128, ours: bool, granted: &[(u128, u64)]) -> St
     )
 }
 
+/// The first holder renews its lease.
+fn renewal(seconds: u64, ours: bool) -> Step {
+    let call = Call::Renew(who(1));
+    ran(seconds, 0, call, Answer::Ours(ours), Vec::new())
+}
+
 fn polled(seconds: u64, client: usize, fence: u64) -> Step {
     at(seconds, Event::Polled(client, fence))
 }
@@ -99,26 +109,25 @@ fn queue() -> Vec<Step> {
     ]
 }
 
-/// What the model says against the last of these steps; all before it are accepted.
-fn refused(steps: Vec<Step>, last: Step) -> String {
-    let mut history = history();
+/// The history after these steps, none of which the model refuses.
+fn accepted(mut history: History, steps: Vec<Step>) -> History {
     for step in steps {
         if let Err(refusal) = history.step(step) {
             panic!("{refusal}");
         }
     }
+    history
+}
+
+/// What the model says against the last of these steps; all before it are accepted.
+fn refused(steps: Vec<Step>, last: Step) -> String {
+    let mut history = accepted(history(), steps);
     history.step(last).expect_err("a refusal").to_string()
 }
 
 /// Somebody joins the queue when the lock is free again, and the first waiter is granted it.
 fn handed_over(seconds: u64) -> Step {
-    let call = Call::Acquire {
-        who: who(4),
-        position: None,
-        company: Company::Unsaid,
-        tries: false,
-        rank: 1,
-    };
+    let call = to_wait(4, Company::Unsaid);
     let first = Grant {
         token: Id(3),
         fence: 102,
@@ -130,7 +139,6 @@ fn handed_over(seconds: u64) -> Step {
 
 #[test]
 fn a_lock_that_is_handed_over_is_accepted() {
-    let mut history = history();
     let rest = [
         release(4, 1, true, &[(2, 101)]),
         polled(5, 1, 101),
@@ -138,11 +146,7 @@ fn a_lock_that_is_handed_over_is_accepted() {
         // The lease of a grant that is not renewed ends after 3 s.
         handed_over(8),
     ];
-    for step in queue().into_iter().chain(rest) {
-        if let Err(refusal) = history.step(step) {
-            panic!("{refusal}");
-        }
-    }
+    let history = accepted(history(), [queue(), rest.into()].concat());
     assert_eq!(history.counts.accepted, 10);
 }
 
@@ -186,15 +190,6 @@ fn a_release_that_frees_the_lock_of_another_is_refused() {
 fn a_lease_that_ends_early_or_late_is_refused() {
     let early = refused(queue(), acquire(10, 4, Answer::Gone));
     assert!(early.contains("the reply is [Waiting("), "{early}");
-    let renewal = |seconds, ours| {
-        ran(
-            seconds,
-            0,
-            Call::Renew(who(1)),
-            Answer::Ours(ours),
-            Vec::new(),
-        )
-    };
     let late = refused(queue(), renewal(11, true));
     assert!(late.contains("the reply is [Ours(false)]"), "{late}");
     let lost = refused(queue(), renewal(10, false));
@@ -208,23 +203,10 @@ fn blurred() -> History {
     history
 }
 
-fn accepted(mut history: History, steps: Vec<Step>) {
-    for step in steps {
-        if let Err(refusal) = history.step(step) {
-            panic!("{refusal}");
-        }
-    }
-}
-
-fn renewed(seconds: u64) -> Step {
-    let call = Call::Renew(who(1));
-    ran(seconds, 0, call, Answer::Ours(true), Vec::new())
-}
-
 #[test]
 fn a_lease_that_is_renewed_after_its_time_lasts_as_long_as_any() {
     let mut steps = queue();
-    steps.push(renewed(11));
+    steps.push(renewal(11, true));
     steps.push(acquire(12, 4, Answer::Waiting(Some(12_000_000))));
     steps.push(acquire(19, 5, Answer::Waiting(Some(19_000_000))));
     accepted(blurred(), steps);
@@ -232,13 +214,7 @@ fn a_lease_that_is_renewed_after_its_time_lasts_as_long_as_any() {
 
 /// One of several of its client that wait.
 fn joined(seconds: u64, client: usize, token: u128, position: u64) -> Step {
-    let call = Call::Acquire {
-        who: who(token),
-        position: None,
-        company: Company::More,
-        tries: false,
-        rank: 1,
-    };
+    let call = to_wait(token, Company::More);
     let reply = Answer::Waiting(Some(position));
     ran(seconds, client, call, reply, Vec::new())
 }
@@ -262,7 +238,7 @@ fn a_client_that_asks_after_its_time_counts_as_long_as_any() {
         joined(2, 1, 2, 2_000_000),
         joined(3, 1, 3, 3_000_000),
         ran(6, 1, asked, Answer::Waiting(None), Vec::new()),
-        renewed(7),
+        renewal(7, true),
         released_to(8, 2, 101, 3),
     ];
     accepted(blurred(), steps);

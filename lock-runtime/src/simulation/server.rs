@@ -443,7 +443,7 @@ impl Server {
                     return;
                 }
                 let member = head.remove();
-                // Whether somebody listens shows when the grant is published, which names the followers.
+                // The followers leave the queue before the push shows that nobody listens.
                 if !silent && member.kind == Kind::Exclusive && lock.holders.is_empty() {
                     lock.followers(&member);
                 }

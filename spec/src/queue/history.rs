@@ -617,7 +617,7 @@ impl State {
         let then = now - passed;
         let mut states = vec![self];
         if let Some(owner) = before.owner {
-            // One that was renewed meanwhile is not late any more.
+            // A renewed lease is not late any more.
             let is_late = owner.left == LATE;
             let own = late
                 .lease

@@ -452,6 +452,7 @@ impl<N: Number> Server<N> {
             if self.locks[key].seen[client].is_none() {
                 continue;
             }
+            // #chains: the followers leave the queue before the message shows whether anybody receives it.
             let followers = self.followers(setting, key, first);
             // 4. If nobody receives the message, the lock is taken back, and the next one gets it.
             if !self.listens[client] {

@@ -3,18 +3,13 @@
 //! always been there. `--grants N` goes on until so many grants of each store were checked (adoptions, of the
 //! profile `tickets`), and fills in `docs/tested.md`.
 
-use std::{
-    fs, io,
-    path::Path,
-    process::{Command, ExitCode},
-    time::Duration,
-};
+use std::{fs, io, path::Path, process::ExitCode, time::Duration};
 
 use tests::{
     HistoryVerdict,
     documents::repository::{read, root},
     torture::{
-        Medium, Outcome, PAGE, Profile, Row, Servers, Setting, Soak, load, reach, revision,
+        Medium, Outcome, PAGE, Profile, Row, Servers, Setting, Soak, load, reach, revision, today,
         torture, with_rows,
     },
 };
@@ -205,12 +200,6 @@ fn fill_in(soak: &Soak, servers: Servers, commit: &str) -> io::Result<()> {
     };
     let rows: Vec<_> = soak.tallies().map(row).collect();
     fs::write(root().join(PAGE), with_rows(&read(PAGE), &rows))
-}
-
-/// The day of the host's clock.
-fn today() -> io::Result<String> {
-    let output = Command::new("date").args(["-u", "+%F"]).output()?;
-    Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
 }
 
 /// Prints what a run has shown, and whether all is well.

@@ -192,12 +192,12 @@ impl Seen {
         if lock.refused.is_some() {
             return;
         }
-        let Some(calls) = subject.calls.filter(|_| ran.time() <= PATIENCE) else {
+        let Some(calls) = subject.calls.filter(|_| ran.duration() <= PATIENCE) else {
             return lock.take(at, Event::Outside);
         };
-        // A script reads the clock as it begins, servers before 7.2 also when it sets a lease: either may be so much later
-        // than its line.
-        lock.history.blur(BLUR + ran.time());
+        // A lease may begin as late as the last command of a script: servers before 7.2 count it from the command that
+        // sets it.
+        lock.history.blur(BLUR + ran.duration());
         let outcome = ran.outcome(&subject.owner);
         if !lock.history.checks(0) && ran.takes_a_free_lock(&subject.owner) {
             lock.take(at, Event::Free(0));

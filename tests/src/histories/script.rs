@@ -69,7 +69,7 @@ impl Ran {
     }
 
     /// How long it took, in microseconds.
-    pub(super) fn time(&self) -> u64 {
+    pub(super) fn duration(&self) -> u64 {
         self.ended.saturating_sub(self.at)
     }
 

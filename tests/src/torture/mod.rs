@@ -47,7 +47,7 @@ pub use load::run as load;
 pub use network::Medium;
 pub use probe::reach;
 pub use profile::{Profile, Protection};
-pub use revision::revision;
+pub use revision::{revision, today};
 pub use servers::Servers;
 pub(crate) use site::{Blow, Site};
 pub use soak::{Soak, Tally};

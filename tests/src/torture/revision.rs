@@ -1,4 +1,4 @@
-//! Which commit a soak tests: the last one that changed the part of the runtime that runs on a store.
+//! Which commit a soak tests, and on which day: the last change to the part of the runtime that a store uses.
 
 use std::{io, process::Command};
 
@@ -9,7 +9,7 @@ use crate::documents::repository::root;
 
 /// The runtime.
 const RUNTIME: &str = "lock-runtime";
-/// The part of it that only its own tests have.
+/// The part of the runtime that only its unit tests run.
 const SIMULATION: &str = "lock-runtime/src/simulation";
 /// The folders of the runtime's backends, and all stores on which they run.
 const BACKENDS: [(&str, &[Servers]); 11] = [
@@ -38,6 +38,15 @@ pub fn revision(servers: Servers) -> io::Result<String> {
     Ok(git(&["log", "-1", "--format=%h", "--"], &paths)? + mark)
 }
 
+/// The day of the host's clock.
+///
+/// # Errors
+///
+/// The program `date` cannot be run.
+pub fn today() -> io::Result<String> {
+    said_by(Command::new("date").args(["-u", "+%F"]))
+}
+
 /// The runtime without the backends of other stores and its simulation.
 fn paths(servers: Servers) -> Vec<String> {
     let others = BACKENDS.iter().filter(|(_, own)| !own.contains(&servers));
@@ -52,11 +61,16 @@ fn path(folder: &str) -> String {
 }
 
 fn git(arguments: &[&str], paths: &[String]) -> io::Result<String> {
-    let output = Command::new("git")
-        .args(arguments)
-        .args(paths)
-        .current_dir(root())
-        .output()?;
+    said_by(
+        Command::new("git")
+            .args(arguments)
+            .args(paths)
+            .current_dir(root()),
+    )
+}
+
+fn said_by(command: &mut Command) -> io::Result<String> {
+    let output = command.output()?;
     Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
 }
 
