@@ -183,6 +183,28 @@ async fn replicas_of_another_server_behind_the_same_address_confirm_nothing() {
     assert!(text.contains("leads to several servers"), "{text}");
 }
 
+/// Else another server behind the same address might confirm.
+#[tokio::test]
+async fn the_right_to_know_the_server_is_needed() {
+    let fleet = SentinelFleet::start().await;
+    let master = &fleet.nodes()[fleet.master().await];
+    for (right, is_enough) in [("-client|id", true), ("-info", false)] {
+        let user = [
+            "ACL", "SETUSER", "shop", "on", ">secret", "~*", "&*", "+@all", right,
+        ];
+        master.cmd(&user).await;
+        let config = config(master.url_with_user("shop", "secret"), 2);
+        let connected = LockManager::connect(config.connect_timeout(3 * SECOND));
+        match within(TIME_LIMIT, connected).await {
+            Ok(_) => assert!(is_enough, "{right}"),
+            Err(error) => assert!(
+                !is_enough && error.to_string().contains("`INFO`"),
+                "{error}"
+            ),
+        }
+    }
+}
+
 #[tokio::test]
 async fn the_right_to_wait_is_needed() {
     let server = RedisServer::start().await;

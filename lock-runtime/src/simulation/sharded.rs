@@ -78,7 +78,7 @@ impl Shards {
         if server != home && (stage.is_none() || !sent.route.asking) {
             return Some(elsewhere(&key, home, false));
         }
-        if !sent.call.needs_owner_alone() {
+        if !sent.call.needs_holders_alone() {
             return stage.map(|_| Trouble::not_now("TRYAGAIN"));
         }
         let gone = server == home && stage.is_some_and(|it| it.has_owner_moved());

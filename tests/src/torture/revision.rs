@@ -11,9 +11,13 @@ use crate::documents::repository::root;
 const RUNTIME: &str = "lock-runtime";
 /// The part of the runtime that only its unit tests run.
 const SIMULATION: &str = "lock-runtime/src/simulation";
-/// The folders of the runtime's backends, and all stores on which they run.
-const BACKENDS: [(&str, &[Servers]); 11] = [
+/// The folders of the runtime's backends, and all stores that run them.
+const BACKENDS: [(&str, &[Servers]); 12] = [
     ("memory", &[]),
+    (
+        "queue",
+        &[Redis, Setnx, Sentinel, Cluster, Redlock, Postgres, Mysql],
+    ),
     ("redis", &[Redis, Setnx, Sentinel, Cluster, Redlock]),
     ("redis/lua/setnx", &[Setnx]),
     ("redis/sentinel", &[Sentinel]),

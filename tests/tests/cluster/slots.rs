@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-use lock_runtime::LockManager;
+use lock_runtime::{LockManager, LockRequest};
 use tests::{
     ClusterFleet, LONG, RedisServer, Register, TIME_LIMIT, connect, granted, queue, release, take,
     take_turn, within,
@@ -17,21 +17,26 @@ use crate::{TTL, renewed};
 async fn a_lease_is_renewed_in_every_stage_of_a_move() {
     let fleet = ClusterFleet::start().await;
     let locks = connect(fleet.url()).await;
-    let guard = take(&locks, "key", TTL).await;
-    let slot = fleet.slot_of("key").await;
-    let from = fleet.master_of("key").await;
-    let to = (from + 1) % 3;
+    let kinds: [fn(LockRequest) -> LockRequest; 3] =
+        [|it| it, LockRequest::read, |it| it.permits(2)];
+    for kind in kinds {
+        let request = kind(locks.lock("key").ttl(TTL));
+        let guard = within(TIME_LIMIT, request.acquire()).await.unwrap();
+        let slot = fleet.slot_of("key").await;
+        let from = fleet.master_of("key").await;
+        let to = (from + 1) % 3;
 
-    fleet.begin_move(slot, to).await;
-    renewed(&guard).await;
-    assert!(fleet.move_keys(slot, from, to).await > 0);
-    // Only by `ASK`: the node that it leaves still serves the slot.
-    renewed(&guard).await;
-    fleet.end_move(slot, from, to).await;
-    renewed(&guard).await;
-    assert!(fleet.nodes()[to].owner("key").await.is_some());
-    release(guard).await;
-    assert!(fleet.nodes()[to].owner("key").await.is_none());
+        fleet.begin_move(slot, to).await;
+        renewed(&guard).await;
+        assert!(fleet.move_keys(slot, from, to).await > 0);
+        // Only by `ASK`: the node that it leaves still serves the slot.
+        renewed(&guard).await;
+        fleet.end_move(slot, from, to).await;
+        renewed(&guard).await;
+        assert!(fleet.nodes()[to].owner("key").await.is_some());
+        release(guard).await;
+        assert!(fleet.nodes()[to].owner("key").await.is_none());
+    }
 }
 
 #[tokio::test]

@@ -82,6 +82,32 @@ async fn a_former_holder_is_refused_whatever_its_snapshot_shows() {
     }
 }
 
+/// A server that took over may have forgotten it, and let others go on sharing the lock.
+#[tokio::test]
+async fn a_token_between_those_of_readers_is_refused() {
+    let Some(server) = server().await else { return };
+    let locks = connect(&*server.url()).await;
+    let read = async || {
+        let request = locks.lock("key").ttl(LONG).read();
+        within(TIME_LIMIT, request.acquire()).await.unwrap()
+    };
+    let (first, second) = (read().await, read().await);
+    let mut peer = user_of(&server).await;
+    for level in LEVELS {
+        for (fence, expected) in [
+            (first.fencing_token().get(), Ok(())),
+            (second.fencing_token().get(), Ok(())),
+            (second.fencing_token().get() - 1, Err("LR001".to_owned())),
+        ] {
+            begin(&mut peer, level).await;
+            assert_eq!(assert_fence(&mut peer, fence).await, expected, "{level}");
+            peer.rows("ROLLBACK").await;
+        }
+    }
+    release(first).await;
+    release(second).await;
+}
+
 /// The guard of a lock is deleted when nobody has used the lock for an hour.
 #[tokio::test]
 async fn a_guard_that_is_deleted_meanwhile_lets_no_transaction_commit() {

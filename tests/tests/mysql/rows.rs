@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use lock_runtime::{LockConfig, LockError};
 use tests::{
-    LONG, MysqlServer, Proxy, TIME_LIMIT, connect, poll_once, queued, release, take, take_turn,
-    within,
+    LONG, MysqlServer, Proxy, TIME_LIMIT, connect, eventually, poll_once, queued, release, take,
+    take_turn, within,
 };
 use tokio::time::sleep;
 
@@ -164,4 +164,25 @@ async fn locks_left(server: &MysqlServer) -> Vec<String> {
     server
         .cmd("SELECT name FROM lock_runtime_lock WHERE expires > UNIX_TIMESTAMP() * 1000000 OR waiters > 0")
         .await
+}
+
+/// In a quarantine, a release shortens a lease, and nobody is served.
+#[tokio::test]
+async fn a_try_finds_that_the_longest_lease_of_readers_was_shortened() {
+    let Some(server) = server().await else { return };
+    drop(connect(&*server.url()).await);
+    let acquire = async |token: u32, kind: &str| {
+        let acquire = format!(
+            "CALL lock_runtime_acquire('lock:{{key}}', x'{token:032x}', '', '{kind}', 60000, x'{:032x}', 0, NULL, NULL, 0)",
+            9
+        );
+        server.cmd(&acquire).await
+    };
+    assert_eq!(acquire(1, "r").await, ["granted"]);
+    assert_eq!(acquire(2, "x").await, ["busy"]);
+    let call = format!("000a{}{:032x}{:08x}", "6c6f636b3a7b6b65797d", 1, 1);
+    server
+        .cmd(&format!("CALL lock_runtime_renew(x'{call}')"))
+        .await;
+    eventually(TIME_LIMIT, async || acquire(2, "x").await == ["granted"]).await;
 }

@@ -5,7 +5,7 @@
 use std::time::Duration;
 
 use lock_runtime::LockError;
-use tests::{LONG, TIME_LIMIT, median, release, take, timed, within};
+use tests::{LONG, SCHEMA, TIME_LIMIT, eventually, median, release, take, timed, within};
 use tokio::time::sleep;
 
 use crate::{manager, server, waiter};
@@ -53,4 +53,27 @@ async fn waiters_are_notified() {
     release(guard).await;
     let took = median(hand_overs);
     assert!(took < Duration::from_millis(600), "{took:?}");
+}
+
+/// In a quarantine, a release shortens a lease, and nobody is served.
+#[tokio::test]
+async fn a_try_finds_that_the_longest_lease_of_readers_was_shortened() {
+    let Some(server) = server().await else { return };
+    let (name, session) = ("lock:{key}", "00000000-0000-0000-0000-000000000009");
+    let acquire = async |token: u32, kind: &str| {
+        let token = format!("00000000-0000-0000-0000-{token:012}");
+        let acquired = format!(
+            "SELECT status FROM {SCHEMA}.acquire('{name}', '{token}', '', '{kind}', 60000, '{session}', false, false, \
+             NULL, 0, true)"
+        );
+        server.cmd(&acquired).await
+    };
+    drop(manager(&server.url()).await);
+    assert_eq!(acquire(1, "r").await, ["granted"]);
+    assert_eq!(acquire(2, "x").await, ["busy"]);
+    let token = format!("00000000-0000-0000-0000-{:012}", 1);
+    let shorten =
+        format!("SELECT {SCHEMA}.renew(ARRAY['{name}'], ARRAY['{token}'::uuid], ARRAY[1], true)");
+    server.cmd(&shorten).await;
+    eventually(TIME_LIMIT, async || acquire(2, "x").await == ["granted"]).await;
 }

@@ -280,6 +280,26 @@ async fn nothing_is_granted_once_the_server_waits_for_no_standby_any_more() {
     is_usable_again(&locks).await;
 }
 
+/// A commit that waits for a standby goes on as if that had answered once the server waits for none.
+#[tokio::test]
+async fn a_grant_does_not_count_if_the_server_stops_waiting_meanwhile() {
+    let Some((server, mut standby, locks)) = depending().await else {
+        return;
+    };
+    standby.stop();
+    let acquire = tokio::spawn(locks.lock("key").ttl(LONG).wait(2 * LONG).acquire());
+    let waits = "SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'SyncRep'";
+    eventually(TIME_LIMIT, async || server.cmd(waits).await == ["1"]).await;
+    set(&server, "synchronous_standby_names", "").await;
+    match within(TIME_LIMIT, acquire).await.unwrap() {
+        Err(error) => assert!(error.to_string().contains("standbys"), "{error}"),
+        Ok(guard) => panic!("granted by one server alone: {guard:?}"),
+    }
+    standby.resume();
+    set(&server, "synchronous_standby_names", "*").await;
+    is_usable_again(&locks).await;
+}
+
 /// The same with another setting, which counts for connections that are open.
 #[tokio::test]
 async fn grants_wait_for_the_standby_although_commits_need_not_any_more() {

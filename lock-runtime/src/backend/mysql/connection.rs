@@ -153,7 +153,7 @@ impl Connection {
             Task::Sweep => {
                 if let (Some(upkeep), Ok(rows)) = (&mut self.upkeep, answer) {
                     let next = rows.first().and_then(|row| row.text(0));
-                    upkeep.go_on_soon(now.after(SWEEP_PAUSE), next);
+                    upkeep.go_on(now.after(SWEEP_PAUSE), next);
                 }
             }
             Task::Check(tokens) => {

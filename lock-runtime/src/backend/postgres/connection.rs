@@ -17,14 +17,14 @@ use super::transport::server::Server;
 use crate::backend::queue::Rules;
 use crate::backend::queue::protocol::call::Bearer;
 use crate::backend::queue::protocol::message::Message;
-use crate::backend::queue::protocol::trouble::Trouble;
+use crate::backend::queue::protocol::trouble::{ServerSaid, Trouble};
 use crate::backend::sql::batch::{Batch, batches};
 use crate::backend::sql::inspect::Inspector;
 use crate::backend::sql::pool::Member;
 use crate::backend::sql::replies::{Replies, standings};
 use crate::backend::sql::steps::Queue;
 use crate::backend::sql::trouble::Trouble as ConnectTrouble;
-use crate::backend::sql::upkeep::{self, Upkeep};
+use crate::backend::sql::upkeep::Upkeep;
 use crate::base::clock::Moment;
 use crate::types::error::Cause;
 use crate::types::finding::Finding;
@@ -34,6 +34,11 @@ use crate::types::health::LastError;
 const LISTEN_FOR: Duration = Duration::from_secs(10);
 /// How often the locks that are held for longer are looked at.
 const CHECK_EVERY: Duration = Duration::from_secs(1);
+/// How many locks are looked at in one call.
+const CHECKED: usize = 100;
+/// How many names a sweep looks at in one call, and its pause before the next ones. Renewals go over the same connection.
+const SWEPT: i64 = 500;
+const SWEEP_PAUSE: Duration = Duration::from_secs(1);
 /// How long the server may take for a call that is about no claim.
 const TIMEOUT: Duration = Duration::from_secs(1);
 
@@ -48,6 +53,8 @@ pub(super) struct Connection {
     listening: Listening,
     /// Whether the next calls go one by one.
     apart: bool,
+    /// The answer to a call that waited for standbys, until it is known whether they were waited for to its end.
+    unsettled: Option<(Batch, Answer)>,
     /// When to look next whether locks were taken by force.
     check_at: Moment,
     /// Only one connection of the pool has it.
@@ -58,6 +65,8 @@ pub(super) struct Connection {
 #[derive(Debug)]
 pub(super) enum Task {
     Claims(Batch),
+    /// Whether the standbys of the call before were waited for until its commit.
+    Standbys,
     Quarantine,
     Listen,
     Unlisten,
@@ -98,6 +107,7 @@ impl Connection {
             failed: None,
             listening: Listening::No,
             apart: false,
+            unsettled: None,
             check_at: now.after(CHECK_EVERY),
             upkeep,
         }
@@ -137,10 +147,15 @@ impl Connection {
     fn broken(&mut self, now: Moment, cause: &Cause, unanswered: Vec<Task>) {
         // Else its end would be due for as long as there is no connection.
         self.listening = Listening::No;
-        let claims = unanswered.into_iter().filter_map(|task| match task {
-            Task::Claims(batch) => Some(batch.into_calls()),
+        let unsettled = self.unsettled.take().map(|(batch, _)| batch);
+        let unanswered = unanswered.into_iter().filter_map(|task| match task {
+            Task::Claims(batch) => Some(batch),
             _ => None,
         });
+        let claims = unsettled
+            .into_iter()
+            .chain(unanswered)
+            .map(Batch::into_calls);
         let unknown = || Trouble::Unknown(Arc::clone(cause));
         // The queue decides again about calls that were not sent yet.
         let unsent = self.queue.calls();
@@ -152,11 +167,19 @@ impl Connection {
 
     fn answered(&mut self, now: Moment, task: Task, answer: Answer) {
         match task {
-            Task::Claims(batch) => {
-                let warning = answer.warnings.into_iter().next();
-                let doubt = warning.map(|it| Arc::new(it) as Cause);
-                let rows = answer.result.map_err(Into::into);
-                self.replied(now, Replies::read(batch, rows, doubt));
+            Task::Claims(batch)
+                if answer.result.is_ok() && self.server.is_some_and(|it| it.waits_for_standbys) =>
+            {
+                self.unsettled = Some((batch, answer));
+            }
+            Task::Claims(batch) => self.settle(now, batch, answer, None),
+            Task::Standbys => {
+                let rows = answer.result.unwrap_or_default();
+                let are_the_same = rows.first().and_then(|row| row.truth(0)) == Some(true);
+                let doubt = (!are_the_same).then(standbys_changed);
+                if let Some((batch, answer)) = self.unsettled.take() {
+                    self.settle(now, batch, answer, doubt);
+                }
             }
             Task::Quarantine => match answer.result {
                 Ok(rows) => {
@@ -177,7 +200,8 @@ impl Connection {
             }
             Task::Sweep => {
                 if let (Some(upkeep), Ok(rows)) = (&mut self.upkeep, answer.result) {
-                    upkeep.go_on(rows.first().and_then(|row| row.text(0)));
+                    let next = rows.first().and_then(|row| row.text(0));
+                    upkeep.go_on(now.after(SWEEP_PAUSE), next);
                 }
             }
             Task::Check(held) => {
@@ -192,6 +216,14 @@ impl Connection {
             }
             Task::Listen | Task::Unlisten => {}
         }
+    }
+
+    /// Takes in the answer to calls of claims. With a doubt, none of them is granted.
+    fn settle(&mut self, now: Moment, batch: Batch, answer: Answer, doubt: Option<Cause>) {
+        let warning = answer.warnings.into_iter().next();
+        let doubt = doubt.or_else(|| warning.map(|it| Arc::new(it) as Cause));
+        let rows = answer.result.map_err(Into::into);
+        self.replied(now, Replies::read(batch, rows, doubt));
     }
 
     fn replied(&mut self, now: Moment, replies: Replies) {
@@ -244,11 +276,11 @@ impl Connection {
         let last = self.check_at;
         self.check_at = now.after(CHECK_EVERY);
         let held = self.queue.held_since(last);
-        if held.is_empty() {
-            return false;
+        for page in held.chunks(CHECKED) {
+            let task = Task::Check(page.to_vec());
+            self.send(now, self.functions.standing(page), task);
         }
-        self.send(now, self.functions.standing(&held), Task::Check(held));
-        true
+        !held.is_empty()
     }
 
     fn once(&mut self, now: Moment, text: String, task: Task) {
@@ -264,6 +296,12 @@ impl Connection {
         };
         self.link.send(now, [(call, task)]);
     }
+}
+
+fn standbys_changed() -> Cause {
+    Arc::new(ServerSaid(
+        "the server's synchronous_standby_names has changed".into(),
+    ))
 }
 
 impl Member for Connection {
@@ -321,7 +359,7 @@ impl Member for Connection {
         };
         any |= self.check(now);
         if let Some(after) = self.upkeep.as_mut().and_then(|it| it.begin(now)) {
-            let sweep = self.functions.sweep(after, upkeep::MOST);
+            let sweep = self.functions.sweep(after, SWEPT);
             self.send(now, sweep, Task::Sweep);
             any = true;
         }
@@ -332,9 +370,16 @@ impl Member for Connection {
         let calls = self.queue.calls();
         let apart = std::mem::take(&mut self.apart) || self.functions.keep_history();
         for batch in batches(calls, apart) {
-            if let Some(call) = self.functions.call(&batch, &server) {
-                any |= self.link.send(now, [(call, Task::Claims(batch))]);
-            }
+            let Some(call) = self.functions.call(&batch, &server) else {
+                continue;
+            };
+            // Behind the commit: the change of a setting also ends the wait for a standby, as if that had answered.
+            let standbys = server.waits_for_standbys.then(|| {
+                let check = self.functions.waits_as_before(call.timeout);
+                (check, Task::Standbys)
+            });
+            let calls = [(call, Task::Claims(batch))].into_iter().chain(standbys);
+            any |= self.link.send(now, calls);
         }
         any
     }

@@ -1,6 +1,7 @@
 //! The functions of the schema, and the calls of claims as calls of these.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use super::protocol::arg::Arg;
 use super::protocol::call::Call as SqlCall;
@@ -17,6 +18,9 @@ use crate::types::key::LockKey;
 use crate::types::overview::MOST_HOLDERS;
 
 use Type::{Bool, Int4, Int4Array, Int8, Text, TextArray, Uuid, UuidArray};
+
+const WAITS_AS_BEFORE: &str = "SELECT pg_catalog.current_setting('lock_runtime.standbys', true) \
+     IS NOT DISTINCT FROM pg_catalog.current_setting('synchronous_standby_names')";
 
 /// The statements that call the functions of one schema for the locks of one prefix.
 #[derive(Debug)]
@@ -49,6 +53,7 @@ pub(super) struct Functions {
     force: Arc<Statement>,
     sweep: Arc<Statement>,
     quarantined: Arc<Statement>,
+    waits_as_before: Arc<Statement>,
 }
 
 impl Functions {
@@ -144,6 +149,11 @@ impl Functions {
             force: function("force", &[Text, Uuid, Int4]),
             sweep: function("sweep", &[Text, Int4]),
             quarantined: value("quarantined", &[Int4]),
+            waits_as_before: Arc::new(Statement::prepared(
+                "waits_as_before",
+                WAITS_AS_BEFORE.to_owned(),
+                &[],
+            )),
         }
     }
 
@@ -175,6 +185,15 @@ impl Functions {
     /// For how long nothing is granted.
     pub(super) fn quarantined(&self) -> (Arc<Statement>, Vec<Arg>) {
         (Arc::clone(&self.quarantined), vec![self.longest.into()])
+    }
+
+    /// Whether the server still waits for the standbys that the session has noted.
+    pub(super) fn waits_as_before(&self, timeout: Duration) -> SqlCall {
+        SqlCall {
+            statement: Arc::clone(&self.waits_as_before),
+            args: Vec::new(),
+            timeout,
+        }
     }
 
     /// Whether these locks are still held, and asked for.

@@ -152,6 +152,15 @@ impl Claim {
         }
     }
 
+    /// The lease until whose end this claim counts on the lock: none before it is granted.
+    pub(super) fn counted_lease(&self) -> (Moment, Duration) {
+        match self.stage {
+            Stage::Passing { since, ttl, .. } => (since, ttl),
+            Stage::Held { .. } => self.lease,
+            _ => (self.since, Duration::ZERO),
+        }
+    }
+
     pub(super) fn is_held(&self) -> bool {
         matches!(self.stage, Stage::Held { .. })
     }

@@ -175,6 +175,24 @@ impl<S: Step> Queue<S> {
         self.send_renewal(now, bearer);
     }
 
+    /// The bearer of a renewal that is sent again: for the full ttl if later calls have extended the lease for longer than
+    /// it would, or may have. `others` more renewals are on their way.
+    pub(super) fn renews_again(&self, now: Moment, bearer: &Bearer, others: u32) -> Bearer {
+        let id = self.ids.get(&bearer.token);
+        let claim = id.and_then(|id| self.claims.get(id));
+        let is_same = |claim: &&Claim| claim.bearer.terms.kind == bearer.terms.kind;
+        let Some(claim) = claim.filter(is_same) else {
+            return bearer.clone();
+        };
+        let (since, ttl) = claim.counted_lease();
+        let cuts = deadline(since, ttl) > deadline(now, bearer.terms.ttl);
+        if cuts || self.is_being_renewed(others, bearer.token) {
+            claim.bearer.clone()
+        } else {
+            bearer.clone()
+        }
+    }
+
     /// Whether a renewal under this token is on its way, or has yet to be confirmed: it may
     /// count later on, from when it was sent.
     fn is_being_renewed(&self, renewals: u32, token: Token) -> bool {

@@ -103,6 +103,6 @@ mod tests {
         // Ten hand-overs in 60 ms.
         expect(&mut pace, start.after(ms(60)), "b", Some(10), ms(30));
         expect(&mut pace, start.after(ms(1_060)), "c", Some(9), ms(36));
-        expect(&mut pace, start.after(ms(2_060)), "d", Some(8), ms(127) / 3);
+        expect(&mut pace, start.after(ms(2_060)), "d", Some(8), ms(128) / 3);
     }
 }

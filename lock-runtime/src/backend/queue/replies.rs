@@ -15,6 +15,24 @@ use crate::types::deadline::deadline;
 use crate::types::key::LockKey;
 
 impl<S: Step> Queue<S> {
+    /// A call is to be sent to another node, perhaps behind later ones. Returns whether anybody still wants that: an
+    /// acquisition that was given up would leave its position there.
+    pub(crate) fn redirected(&self, now: Moment, call: &mut Call<S>) -> bool {
+        let claim = |bearer: &Bearer| {
+            let id = self.ids.get(&bearer.token);
+            id.and_then(|id| self.claims.get(id))
+        };
+        match call {
+            Call::Acquire { bearer, .. } => claim(bearer).is_some_and(|it| !it.ends()),
+            Call::Renew { bearer, .. } => {
+                let renewals = claim(bearer).map_or(0, |it| it.renewals);
+                *bearer = self.renews_again(now, bearer, renewals.saturating_sub(1));
+                true
+            }
+            _ => true,
+        }
+    }
+
     /// The answer to a call.
     pub(crate) fn replied(
         &mut self,
@@ -188,7 +206,9 @@ impl<S: Step> Queue<S> {
                 Stage::Held { .. } | Stage::Confirming { .. } | Stage::Passing { .. },
                 Err(Trouble::NotRun),
             ) => {
-                self.send_renewal(now, bearer.clone());
+                let others = claim.renewals;
+                let bearer = self.renews_again(now, bearer, others);
+                self.send_renewal(now, bearer);
             }
             (Stage::Held { .. }, Ok(Reply::Ours(true))) => match &mut self.replicas {
                 Some(replicas) => replicas.add(bearer.clone(), at, ttl),

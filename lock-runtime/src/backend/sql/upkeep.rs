@@ -5,9 +5,6 @@ use std::time::Duration;
 use crate::base::clock::Moment;
 
 const EVERY: Duration = Duration::from_secs(60);
-/// How many names are looked at in one call.
-#[cfg(feature = "postgres")]
-pub(crate) const MOST: i64 = 10_000;
 
 /// When the next rows are due, and where they begin.
 #[derive(Debug)]
@@ -35,22 +32,16 @@ impl Upkeep {
         Some(&self.after)
     }
 
-    /// Continues behind this name; `None` if the last name was reached.
-    pub(crate) fn go_on(&mut self, next: Option<&str>) {
-        self.after = next.unwrap_or_default().into();
-    }
-
-    /// Continues behind this name, at this moment if it is not the last one.
-    #[cfg(feature = "mysql")]
-    pub(crate) fn go_on_soon(&mut self, soon: Moment, next: Option<&str>) {
+    /// Continues behind this name at this moment, or from the beginning in a minute if the last name was reached.
+    pub(crate) fn go_on(&mut self, soon: Moment, next: Option<&str>) {
         if next.is_some() {
             self.due = soon;
         }
-        self.go_on(next);
+        self.after = next.unwrap_or_default().into();
     }
 }
 
-#[cfg(all(test, feature = "mysql"))]
+#[cfg(test)]
 mod tests {
     use super::*;
 
@@ -61,9 +52,9 @@ mod tests {
         let due = upkeep.due;
         assert_eq!(upkeep.begin(due), Some(""));
         let soon = due.after(Duration::from_secs(1));
-        upkeep.go_on_soon(soon, Some("b"));
+        upkeep.go_on(soon, Some("b"));
         assert_eq!(upkeep.begin(soon), Some("b"));
-        upkeep.go_on_soon(soon.after(Duration::from_secs(1)), None);
+        upkeep.go_on(soon.after(Duration::from_secs(1)), None);
         assert_eq!(upkeep.due, soon.after(EVERY));
         assert_eq!(upkeep.begin(soon.after(EVERY)), Some(""));
     }

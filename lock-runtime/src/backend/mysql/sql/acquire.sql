@@ -65,7 +65,14 @@ BEGIN
       CALL lock_runtime_serve(p_name, p_session);
       SELECT waiters INTO v_waiters FROM lock_runtime_lock WHERE name = p_name;
     END IF;
-    IF v_fence IS NULL AND v_waiters = 0 THEN CALL lock_runtime_may_enter(p_name, p_kind, v_may); END IF;
+    IF v_fence IS NULL AND v_waiters = 0 THEN
+      CALL lock_runtime_may_enter(p_name, p_kind, v_may);
+      -- The lease that lasted the longest may have been ended early, in a quarantine.
+      IF NOT v_may AND NOT p_wait AND v_kind <> 'x' THEN
+        CALL lock_runtime_settle(p_name);
+        CALL lock_runtime_may_enter(p_name, p_kind, v_may);
+      END IF;
+    END IF;
     IF v_may THEN CALL lock_runtime_enter(p_name, p_kind, p_token, p_who, p_ttl, NULL, v_fence); END IF;
   END IF;
   IF v_fence IS NULL AND p_wait THEN

@@ -7,13 +7,14 @@
 --   UPDATE account SET …;
 --   COMMIT;
 --
--- Nothing but the guard is read: a serializable transaction would lock whatever else it reads, and renewals would wait.
+-- Nothing is read that renewals change: a serializable transaction would lock whatever it reads, and they would wait.
 CREATE PROCEDURE lock_runtime_assert_fence(IN p_key BLOB, IN p_fence BIGINT, IN p_prefix BLOB)
 SQL SECURITY DEFINER
 BEGIN
   DECLARE v_name VARBINARY(1155) DEFAULT CONCAT(p_prefix, ':{', p_key, '}');
   DECLARE v_low BIGINT;
   DECLARE v_alone BOOL;
+  DECLARE v_entered BOOL DEFAULT FALSE;
   DECLARE v_key VARCHAR(50) CHARACTER SET utf8mb4;
   DECLARE v_message VARCHAR(128) CHARACTER SET utf8mb4;
   DECLARE CONTINUE HANDLER FOR NOT FOUND BEGIN END;
@@ -25,6 +26,10 @@ BEGIN
     -- As the row is now, whatever the snapshot of the transaction shows. Somebody may have deleted it.
     SET v_low = NULL;
     SELECT low, alone INTO v_low, v_alone FROM lock_runtime_guard WHERE name = v_name LOCK IN SHARE MODE;
+  END IF;
+  IF v_low <= p_fence AND NOT v_alone THEN
+    SELECT TRUE INTO v_entered FROM lock_runtime_entered WHERE name = v_name AND fence = p_fence LOCK IN SHARE MODE;
+    IF NOT v_entered THEN SET v_low = NULL; END IF;
   END IF;
   -- Null without a row, and for a token that is null.
   IF COALESCE(v_low > p_fence OR v_alone AND v_low < p_fence, TRUE) THEN

@@ -25,6 +25,7 @@ BEGIN
     ELSE
       INSERT INTO lock_runtime_sharer (name, fence, token, who, since, expires)
         SELECT name, fence, token, who, since, expires FROM lock_runtime_lock WHERE name = p_name;
+      INSERT INTO lock_runtime_entered (name, fence) SELECT name, fence FROM lock_runtime_lock WHERE name = p_name;
       UPDATE lock_runtime_guard SET alone = FALSE WHERE name = p_name;
       UPDATE lock_runtime_lock SET kind = 'r', low = fence, token = NULL, who = NULL, session = NULL WHERE name = p_name;
       CALL lock_runtime_quarantine_left(p_longest, v_left);

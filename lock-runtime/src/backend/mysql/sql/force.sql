@@ -79,7 +79,9 @@ BEGIN
     SET v_token = SUBSTR(p_calls, v_at, 16), v_at = v_at + 20;
     SET v_standings = CONCAT(v_standings, IF(v_standings = '', '', ','), CASE
       WHEN NOT EXISTS (SELECT 1 FROM lock_runtime_lock WHERE name = v_name AND token = v_token)
-        AND NOT EXISTS (SELECT 1 FROM lock_runtime_sharer WHERE name = v_name AND token = v_token) THEN 0
+        -- Rows of sharers outlive a row of the lock that somebody has deleted.
+        AND NOT EXISTS (SELECT 1 FROM lock_runtime_sharer s JOIN lock_runtime_lock l ON l.name = s.name
+          WHERE s.name = v_name AND s.token = v_token AND l.kind <> 'x' AND s.fence >= l.low) THEN 0
       WHEN EXISTS (SELECT 1 FROM lock_runtime_asked WHERE token = v_token) THEN 2
       ELSE 1 END);
   END WHILE;

@@ -76,7 +76,10 @@ BEGIN
   SELECT kind, low, expires, GREATEST(fence + 1, t) INTO v_kind, v_low, v_expires, p_fence
     FROM lock_runtime_lock WHERE name = p_name;
   IF v_expires <= t THEN
-    IF v_kind <> 'x' THEN DELETE FROM lock_runtime_sharer WHERE name = p_name AND fence >= v_low; END IF;
+    IF v_kind <> 'x' THEN
+      DELETE FROM lock_runtime_sharer WHERE name = p_name AND fence >= v_low;
+      DELETE FROM lock_runtime_entered WHERE name = p_name;
+    END IF;
     SET v_low = p_fence, v_expires = 0;
     UPDATE lock_runtime_guard SET low = p_fence, alone = p_kind = 'x' WHERE name = p_name;
   END IF;
@@ -88,6 +91,7 @@ BEGIN
       session = NULL, since = t, expires = GREATEST(v_expires, t + p_ttl * 1000) WHERE name = p_name;
     INSERT INTO lock_runtime_sharer (name, fence, token, who, session, since, expires, permits)
       VALUES (p_name, p_fence, p_token, p_who, p_session, t, t + p_ttl * 1000, {permits});
+    INSERT INTO lock_runtime_entered (name, fence) VALUES (p_name, p_fence);
   END IF;
 END
 //

@@ -29,6 +29,7 @@ BEGIN
     FOR UPDATE SKIP LOCKED;
   IF v_names IS NOT NULL THEN
     DELETE s FROM {names} n STRAIGHT_JOIN lock_runtime_sharer s FORCE INDEX (PRIMARY) ON s.name = UNHEX(n.name);
+    DELETE e FROM {names} n STRAIGHT_JOIN lock_runtime_entered e FORCE INDEX (PRIMARY) ON e.name = UNHEX(n.name);
     DELETE w FROM {names} n STRAIGHT_JOIN lock_runtime_waiter w FORCE INDEX (PRIMARY) ON w.name = UNHEX(n.name);
     DELETE g FROM {names} n STRAIGHT_JOIN lock_runtime_guard g FORCE INDEX (PRIMARY) ON g.name = UNHEX(n.name);
     DELETE l FROM {names} n STRAIGHT_JOIN lock_runtime_lock l FORCE INDEX (PRIMARY) ON l.name = UNHEX(n.name);

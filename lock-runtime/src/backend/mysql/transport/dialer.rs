@@ -100,7 +100,7 @@ impl Dialer {
             database: &self.database,
             is_private: route.is_encrypted(),
         };
-        let opening = self.open_unbounded(route, &login, session);
+        let opening = self.open_unbounded(route, &login, session, timeout);
         let opened = tokio::time::timeout(timeout, opening).await;
         opened.unwrap_or_else(|_| Err(io::Error::other(route.silence()).into()))
     }
@@ -110,6 +110,7 @@ impl Dialer {
         route: &Route,
         login: &Login<'_>,
         session: Session,
+        timeout: Duration,
     ) -> Result<Opened, Trouble> {
         // A call that is still buffered dies with a dropped connection.
         let mut socket = route.socket(true).await?;
@@ -125,7 +126,7 @@ impl Dialer {
             return Err(Trouble::invalid("quarantine", why));
         }
         install::ensure(&mut wire, self.install, &self.database, facts.schema).await?;
-        let session = prepare::take_bell(&mut wire, session).await?;
+        let session = prepare::take_bell(&mut wire, session, timeout).await?;
         let server = Server {
             session,
             is_durable: facts.is_durable,

@@ -2,6 +2,9 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::time::{Instant, sleep};
 
 use super::server::keeps_commits;
 use super::wire::Wire;
@@ -12,8 +15,11 @@ use crate::backend::sql::row::Row;
 use crate::backend::sql::session::Session;
 use crate::backend::sql::trouble::Trouble;
 
-/// A bell that its predecessor still holds is waited for so long, in seconds.
-const END_OF_PREDECESSOR: u32 = 1;
+/// How long the connection before has to end before this one gets another session.
+const END_OF_PREDECESSOR: Duration = Duration::from_secs(1);
+
+/// A bell that is still taken is tried again after this.
+const AGAIN: Duration = Duration::from_millis(10);
 
 /// Whoever waits for the row of a lock longer than this tries again.
 const SETTINGS: &str = "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED, READ WRITE";
@@ -112,7 +118,12 @@ pub(super) async fn set(wire: &mut Wire) -> Result<(), Trouble> {
 
 /// Ends the connection that had this session before, so that none of its calls is carried out any
 /// more, and takes its bell. If that connection does not end, this one gets another session.
-pub(super) async fn take_bell(wire: &mut Wire, session: Session) -> Result<Session, Trouble> {
+pub(super) async fn take_bell(
+    wire: &mut Wire,
+    session: Session,
+    timeout: Duration,
+) -> Result<Session, Trouble> {
+    let until = Instant::now() + END_OF_PREDECESSOR.min(timeout / 2);
     let holder = wire
         .ask(&format!("SELECT IS_USED_LOCK({})", bell(session)))
         .await?;
@@ -120,11 +131,16 @@ pub(super) async fn take_bell(wire: &mut Wire, session: Session) -> Result<Sessi
         // It may have ended by now, and the right to end it may be missing.
         drop(wire.ask(&format!("KILL {holder}")).await?);
     }
-    if try_bell(wire, session, END_OF_PREDECESSOR).await? {
+    let mut taken = try_bell(wire, session).await?;
+    while !taken && Instant::now() < until {
+        sleep(AGAIN).await;
+        taken = try_bell(wire, session).await?;
+    }
+    if taken {
         return Ok(session);
     }
     let session = Session::new().map_err(|error| Trouble::NotNow(Arc::new(error)))?;
-    if try_bell(wire, session, 0).await? {
+    if try_bell(wire, session).await? {
         return Ok(session);
     }
     Err(Trouble::not_now(
@@ -132,9 +148,9 @@ pub(super) async fn take_bell(wire: &mut Wire, session: Session) -> Result<Sessi
     ))
 }
 
-async fn try_bell(wire: &mut Wire, session: Session, seconds: u32) -> Result<bool, Trouble> {
+async fn try_bell(wire: &mut Wire, session: Session) -> Result<bool, Trouble> {
     let taken = wire
-        .ask(&format!("SELECT GET_LOCK({}, {seconds})", bell(session)))
+        .ask(&format!("SELECT GET_LOCK({}, 0)", bell(session)))
         .await?;
     Ok(one(&taken)?.truth(0) == Some(true))
 }

@@ -20,6 +20,7 @@ DECLARE
   its_fence bigint;
   its_place bigint;
   now timestamptz;
+  may bool;
 BEGIN
   IF plain_kind <> 'x' AND (plain_kind !~ '^(r|p[1-9][0-9]*(/[1-9][0-9]*)?)$' OR plain_kind <> acquire_slowly.kind) THEN
     RAISE EXCEPTION 'the kind is x, r, p and a number, or that with / and how many to take, not "%"', acquire_slowly.kind USING ERRCODE = '22023';
@@ -30,7 +31,13 @@ BEGIN
     -- Waiters go first.
     IF l.waiters > 0 AND NOT wait THEN l := put(serve(l, acquire_slowly.session)); END IF;
     now := clock_timestamp();
-    IF l.waiters = 0 AND may_enter(l, plain_kind, now) THEN
+    may := l.waiters = 0 AND may_enter(l, plain_kind, now);
+    -- The lease that lasted the longest may have been ended early, in a quarantine.
+    IF NOT may AND NOT wait AND l.waiters = 0 AND l.kind <> 'x' THEN
+      l := put(settle(l, now));
+      may := may_enter(l, plain_kind, now);
+    END IF;
+    IF may THEN
       l := enter(l, plain_kind, acquire_slowly.token, acquire_slowly.who, ttl, NULL, now);
       l := put(l);
       its_fence := l.fence;

@@ -16,7 +16,8 @@ DECLARE
 BEGIN
   SELECT * INTO l FROM lock k WHERE k.name = is_held.name ORDER BY k.ver DESC LIMIT 1;
   alone := coalesce(l.kind = 'x' AND l.token IS NOT NULL AND l.fence = is_held.fence, false);
-  shared := NOT alone AND EXISTS (
+  -- Rows of sharers outlive a row of the lock that somebody has deleted.
+  shared := coalesce(l.kind <> 'x' AND l.low <= is_held.fence, false) AND EXISTS (
     SELECT FROM sharer s WHERE s.name = is_held.name AND s.fence = is_held.fence AND s.token IS NOT NULL);
 END $$;
 

@@ -146,7 +146,9 @@ impl Dialer {
         if !server.is_pooled {
             prepare::set(&mut wire).await?;
             if self.replicas > 0 {
-                prepare::depend_on_standbys(&mut wire).await?;
+                let standbys = prepare::depend_on_standbys(&mut wire).await?;
+                standbys.demand(self.replicas)?;
+                server.waits_for_standbys = true;
             }
         }
         // Nobody is notified whose bell is free.

@@ -77,10 +77,7 @@ pub(super) async fn look(
     Ok(Facts {
         version,
         is_pooled,
-        standbys: Standbys::read(
-            facts.text(7).unwrap_or_default(),
-            facts.text(8).unwrap_or_default(),
-        ),
+        standbys: standbys(facts, 7),
         schema: version_of(schema),
     })
 }
@@ -171,10 +168,16 @@ pub(super) async fn set(wire: &mut Wire) -> Result<(), Trouble> {
     one(&answer).map(drop)
 }
 
-/// Lets the server refuse grants when it waits for other standbys than it does now.
-pub(super) async fn depend_on_standbys(wire: &mut Wire) -> Result<(), Trouble> {
+/// Lets the server refuse grants when it waits for other standbys than these, which it has noted.
+pub(super) async fn depend_on_standbys(wire: &mut Wire) -> Result<Standbys, Trouble> {
     let answer = wire.ask(call(DEPEND_ON_STANDBYS)).await?;
-    one(&answer).map(drop)
+    one(&answer).map(|row| standbys(row, 0))
+}
+
+/// Reads the two settings that say which standbys are waited for.
+fn standbys(row: &Row, first: usize) -> Standbys {
+    let text = |column| row.text(column).unwrap_or_default();
+    Standbys::read(text(first), text(first + 1))
 }
 
 /// Ends the connection that had this session before, so that none of its calls is carried out any

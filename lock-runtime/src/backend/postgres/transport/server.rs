@@ -14,6 +14,8 @@ pub(crate) struct Server {
     pub(crate) is_pooled: bool,
     /// Whether notifications arrive, and the session counts as gone when nobody holds its bell.
     pub(crate) listens: bool,
+    /// Whether commits wait for standbys, so that a grant counts while the server still waits for the same ones.
+    pub(crate) waits_for_standbys: bool,
 }
 
 impl Server {
@@ -26,6 +28,7 @@ impl Server {
                 Some(wake) => wake == Wake::Listen,
                 None => !is_pooled,
             },
+            waits_for_standbys: false,
         }
     }
 }

@@ -10,8 +10,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::{Call, Peer, Reply, Sent, TTL, ahead, token};
+use crate::backend::queue::CLAIM_TTL;
 use crate::backend::queue::protocol::call::{Company, Note};
 use crate::backend::queue::protocol::message::{Grant, Message};
+use crate::backend::queue::protocol::trouble::Trouble;
 use crate::backend::queue::replicas::Replicas;
 use crate::backend::token::Token;
 use crate::backend::{Outcome, Request};
@@ -266,6 +268,48 @@ fn a_brief_renewal_does_not_cut_a_longer_one_that_is_on_its_way() {
     for renewal in [&long, &confirm] {
         assert!(matches!(&renewal.call, Call::Renew { bearer: it, .. } if it.terms.ttl == TTL));
     }
+}
+
+#[test]
+fn a_brief_renewal_that_is_sent_again_does_not_cut_a_longer_one() {
+    let ttl = |renewal: &Sent| match &renewal.call {
+        Call::Renew { bearer, .. } => bearer.terms.ttl,
+        other => panic!("{other:?} is no renewal"),
+    };
+    for is_redirected in [false, true] {
+        let mut crowd = Crowd::chained(4);
+        crowd.peer.now = crowd.peer.now.after(Duration::from_secs(2));
+        crowd.release(1);
+        let mut brief = crowd.peer.call();
+        assert_eq!(ttl(&brief), CLAIM_TTL);
+        crowd.submit(Request::Abandon, 2);
+        let long = crowd.peer.call();
+        assert_eq!(ttl(&long), TTL);
+        let again = if is_redirected {
+            // The node that has the lock now answers before the one that had it.
+            crowd.peer.reply(long, Reply::Ours(true));
+            assert!(crowd.peer.queue.redirected(crowd.peer.now, &mut brief.call));
+            brief
+        } else {
+            crowd.peer.fail(brief, Trouble::NotRun);
+            let again = crowd.peer.call();
+            crowd.peer.reply(long, Reply::Ours(true));
+            again
+        };
+        assert_eq!(crowd.granted(), [(3, FENCE + 2)]);
+        assert_eq!(ttl(&again), TTL, "behind the longer one");
+    }
+}
+
+#[test]
+fn alone_it_is_as_brief_again() {
+    let mut crowd = Crowd::chained(3);
+    crowd.peer.now = crowd.peer.now.after(Duration::from_secs(2));
+    crowd.release(1);
+    let brief = crowd.peer.call();
+    crowd.peer.fail(brief, Trouble::NotRun);
+    let again = crowd.peer.call();
+    assert!(matches!(&again.call, Call::Renew { bearer: it, .. } if it.terms.ttl == CLAIM_TTL));
 }
 
 #[test]

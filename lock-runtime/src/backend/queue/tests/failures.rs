@@ -1,9 +1,9 @@
 //! Replies that are lost, servers that refuse, and connections that are down.
 
 use super::{Call, ID, Peer, Reply, asked, forbidden, token};
-use crate::backend::Outcome;
 use crate::backend::queue::protocol::reply::Standing;
 use crate::backend::queue::protocol::trouble::Trouble;
+use crate::backend::{Outcome, Request};
 use crate::types::terms::Wait;
 
 #[test]
@@ -78,4 +78,16 @@ fn what_the_server_refused_is_not_sent_while_the_connection_is_down() {
     peer.silent();
     peer.queue.connected(peer.now);
     assert!(matches!(peer.call().call, Call::Acquire { .. }));
+}
+
+/// Its leave may have come to the new node first.
+#[test]
+fn an_acquisition_that_was_given_up_is_not_redirected() {
+    let (mut peer, mut sent) = Peer::acquiring(Wait::Forever);
+    assert!(peer.queue.redirected(peer.now, &mut sent.call));
+    peer.queue.submit(peer.now, Request::Abandon(ID));
+    let leave = peer.call();
+    assert!(!peer.queue.redirected(peer.now, &mut sent.call));
+    peer.reply(leave, Reply::Ours(false));
+    assert!(!peer.queue.redirected(peer.now, &mut sent.call));
 }

@@ -219,7 +219,10 @@ impl ShardedConnection {
             && let Some(to) = routes.follow(now, from, redirect, &mut sent)
         {
             self.close(now, routes);
-            return self.post(now, to, sent);
+            if self.queue.redirected(now, &mut sent.call) {
+                self.post(now, to, sent);
+            }
+            return;
         }
         if result.as_ref().is_err_and(Trouble::is_about_cluster) {
             routes.doubt(now);

@@ -70,7 +70,7 @@ impl Call {
             return cmd;
         };
         match names.layout {
-            Layout::Declared if !self.needs_owner_alone() => {
+            Layout::Declared if !self.needs_holders_alone() => {
                 cmd.arg(&*names.at);
             }
             Layout::Setnx(setnx) => {
@@ -85,22 +85,18 @@ impl Call {
         cmd
     }
 
-    /// Whether it needs no other key of the lock: it is served then also while the keys
-    /// of the lock are on their way from one node to another.
-    pub(crate) fn needs_owner_alone(&self) -> bool {
-        let (Self::Renew { bearer, .. } | Self::Shorten { bearer, .. }) = self else {
-            return false;
-        };
-        bearer.terms.kind == Kind::Exclusive
+    /// Whether it needs no other keys of the lock than those of its holders, which exist: it is served then also while the
+    /// keys of the lock are on their way from one node to another.
+    pub(crate) fn needs_holders_alone(&self) -> bool {
+        matches!(self, Self::Renew { .. } | Self::Shorten { .. })
     }
 
     /// What is common to all that set the end of a lease.
     fn renewal(&self, bearer: &Bearer, ttl: Duration, names: &KeyNames, by_text: bool) -> Cmd {
         let key = &bearer.terms.key;
-        let mut cmd = if names.is_declared() && self.needs_owner_alone() {
+        let mut cmd = if names.is_declared() && self.needs_holders_alone() {
             let mut cmd = scripts::RENEW.call(by_text);
-            cmd.arg("1");
-            names.owner(&mut cmd, key);
+            names.holders(&mut cmd, key, bearer.terms.kind == Kind::Exclusive);
             cmd
         } else {
             names.call(&scripts::RENEW, key, by_text)

@@ -247,6 +247,17 @@ impl KeyNames {
     }
 
     /// The same, as an argument.
+    /// Adds how many keys hold the lock alone or shared, and these.
+    pub(super) fn holders(&self, cmd: &mut Cmd, key: &LockKey, is_alone: bool) {
+        let owner = self.owner_key(key);
+        if is_alone {
+            cmd.arg("1").arg(Text(&owner));
+        } else {
+            cmd.arg("2").arg(Text(&owner));
+            cmd.arg(Text(format_args!("{owner}:h")));
+        }
+    }
+
     pub(crate) fn owner(&self, cmd: &mut Cmd, key: &LockKey) {
         cmd.arg(Text(self.owner_key(key)));
     }

@@ -196,14 +196,12 @@ impl Dialer {
             let config = AsyncConnectionConfig::new();
             let opening = opening::open(&route, login, config);
             let mut replicas = opening.await.map_err(trouble)?;
-            if let Some(ours) = &opened.identity {
-                let (connection, io) = &mut replicas;
-                let same = tokio::select! {
-                    same = demand_same(connection, ours) => same,
-                    () = io => Err(closed()),
-                };
-                same.map_err(trouble)?;
-            }
+            let (connection, io) = &mut replicas;
+            let same = tokio::select! {
+                same = demand_same(connection, opened.identity.as_ref()) => same,
+                () = io => Err(closed()),
+            };
+            same.map_err(trouble)?;
             if !caller.proven {
                 replicas::prove(&mut replicas, self.replicas).await?;
             }

@@ -16,8 +16,8 @@ use crate::types::holder::THIS_PROCESS;
 pub(crate) struct Identity {
     /// The server's name for itself, a new one with each start.
     run: String,
-    /// The server's number for the connection. Numbers restart with the server.
-    number: i64,
+    /// The server's number for the connection, if it says that. Numbers restart with the server.
+    number: Option<i64>,
     /// The time of its clock, in µs since 1970, and the moment of the question.
     pub(super) clock: Option<(u64, Instant)>,
 }
@@ -42,8 +42,13 @@ pub(super) fn is_master(role: &Value) -> bool {
 /// The replicas of another server know nothing of what this one grants.
 pub(super) async fn demand_same(
     connection: &mut MultiplexedConnection,
-    ours: &Identity,
+    ours: Option<&Identity>,
 ) -> RedisResult<()> {
+    let Some(ours) = ours else {
+        let said =
+            "the server does not say which one it is: `replicas` needs the right to run `INFO`";
+        return Err(io::Error::other(said).into());
+    };
     let mut question = redis::cmd("INFO");
     let info: Value = question.arg("server").query_async(connection).await?;
     if field(&info, "run_id:") == Some(&*ours.run) {
@@ -88,9 +93,10 @@ pub(super) async fn prepare(
     // After a restart, the old number may be a stranger's.
     if let (Some(old), Some(ours)) = (old, &ours)
         && old.run == ours.run
+        && let Some(number) = old.number
     {
         let mut close = redis::pipe();
-        close.cmd("CLIENT").arg("KILL").arg("ID").arg(old.number);
+        close.cmd("CLIENT").arg("KILL").arg("ID").arg(number);
         // It may have ended already, or we have no right to.
         connection.send_packed_commands(&close, 0, 1).await?;
     }
@@ -115,15 +121,19 @@ fn first_calls(names: &KeyNames, channel: &str) -> Pipeline {
     first
 }
 
-/// The server's identity for this connection; the server may refuse it, and nothing depends on it.
+/// The server's identity for this connection, if the user has the right to ask for it.
 fn identity(answers: &[Value], asked: Instant) -> Option<Identity> {
-    let [Value::Int(number), info, ..] = answers else {
+    let [number, info, ..] = answers else {
         return None;
+    };
+    let number = match number {
+        Value::Int(number) => Some(*number),
+        _ => None,
     };
     let clock = field(info, "server_time_usec:").and_then(|it| it.parse().ok());
     field(info, "run_id:").map(|run| Identity {
         run: run.to_owned(),
-        number: *number,
+        number,
         clock: clock.map(|it| (it, asked)),
     })
 }
