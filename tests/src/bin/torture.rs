@@ -172,6 +172,9 @@ async fn run(wish: &Wish<'_>) -> ExitCode {
     ExitCode::from(u8::from(failed))
 }
 
+/// How many rounds of a soak may have had too few grants or losses. They do not count.
+const MOST_IN_VAIN: usize = 10;
+
 /// Tortures until so many grants were checked, fills in the page, and counts what must not be.
 async fn soak(wish: &Wish<'_>, setting: &Setting, grants: usize) -> io::Result<usize> {
     let servers = setting.servers;
@@ -180,12 +183,18 @@ async fn soak(wish: &Wish<'_>, setting: &Setting, grants: usize) -> io::Result<u
     let profiles = wish.profiles(servers);
     let mut soak = Soak::open(&folder, servers, &commit, profiles, grants)?;
     fill_in(&soak, servers, &commit)?;
+    let mut in_vain = 0;
     while let Some(profile) = soak.due() {
         let outcome = torture(profile, setting, wish.time).await;
         print(profile, servers, &outcome, wish.time);
+        let shows_nothing = !outcome.lacks(profile, servers, wish.time).is_empty();
+        if shows_nothing && outcome.findings(servers) == 0 {
+            in_vain += 1;
+            assert!(in_vain < MOST_IN_VAIN, "rounds show too little");
+            continue;
+        }
         soak.note(profile, &outcome, &today()?)?;
         fill_in(&soak, servers, &commit)?;
-        assert!(outcome.report.grants > 0, "nothing was granted");
     }
     Ok(soak.tallies().map(|(_, tally)| tally.findings).sum())
 }

@@ -180,6 +180,8 @@ pub(super) fn fates(events: &[Event]) -> Vec<Fate> {
             Kind::Adopted => fate.adopters.push(asked[&event.request]),
             Kind::Refused => {
                 fate.open.remove(&event.request);
+                // The last one: an earlier one may be of somebody behind a request that adopted the ticket and was
+                // stopped, which is refused when its own lease has ended.
                 fate.refused = Some(event.at);
             }
             Kind::Unknown => {}
@@ -228,6 +230,7 @@ mod tests {
         exclusive: true,
         fences: true,
         margin: Duration::ZERO,
+        ttl: Duration::ZERO,
         tickets: true,
         expiry: true,
     };

@@ -59,6 +59,8 @@ pub(super) struct Promises {
     pub(super) fences: bool,
     /// The longest poll for which that holds.
     pub(super) margin: Duration,
+    /// The ttl of all leases.
+    pub(super) ttl: Duration,
     /// Of those who ask for a ticket exactly one adopts it.
     pub(super) tickets: bool,
     /// Nobody adopts a ticket whose time is over.
@@ -122,6 +124,56 @@ impl Report {
             self.violations.push(what);
         }
         self.check_former(events);
+        self.check_fixed(events, promises.ttl);
+        if promises.exclusive {
+            self.check_permits(events);
+        }
+    }
+
+    /// No poll of a body begins after a ttl if its lease is fixed, or its time is.
+    fn check_fixed(&mut self, events: &[&Event], ttl: Duration) {
+        let mut until = HashMap::new();
+        for Event {
+            at, kind, grant, ..
+        } in events
+        {
+            match kind {
+                Kind::Fixed => {
+                    until.insert(*grant, *at + ttl);
+                }
+                Kind::Enter | Kind::Poll if until.get(grant).is_some_and(|until| at > until) => {
+                    let key = lock_name(grant.key);
+                    let what =
+                        format!("{key}: {grant} was polled beyond its fixed time, at {at:?}");
+                    self.violations.push(what);
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// Whoever takes a permit has it from its first poll to the beginning of its last one.
+    fn check_permits(&mut self, events: &[&Event]) {
+        let mut held: BTreeMap<Grant, Range<Duration>> = BTreeMap::new();
+        for Event { at, grant, .. } in events
+            .iter()
+            .filter(|it| matches!(it.kind, Kind::Enter | Kind::Poll))
+            .filter(|it| matches!(it.grant.mode, Mode::Permits(_)))
+        {
+            held.entry(*grant).or_insert(*at..*at).end = *at;
+        }
+        for (grant, time) in &held {
+            let Mode::Permits(most) = grant.mode else {
+                continue;
+            };
+            let others = held.iter().filter(|(it, _)| *it != grant);
+            let beside = others.filter(|(_, it)| it.contains(&time.start));
+            if beside.count() >= most as usize {
+                let (key, at) = (lock_name(grant.key), time.start);
+                let what = format!("{key}: {grant} is one too many at {at:?}");
+                self.violations.push(what);
+            }
+        }
     }
 
     /// No poll of a body begins after a ticket has taken the place of its guard.
@@ -182,10 +234,12 @@ impl Report {
         let mut asked = HashMap::new();
         let mut alive = Vec::new();
         for event in events {
-            if event.kind == Kind::Asked {
-                asked.insert(event.grant, event.at);
-            } else {
-                alive.push(*event);
+            match event.kind {
+                Kind::Asked => {
+                    asked.insert(event.grant, event.at);
+                }
+                Kind::Fixed => {}
+                _ => alive.push(*event),
             }
         }
         for healed in healed {
@@ -274,5 +328,57 @@ impl Report {
                 self.violations.push(what);
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PROMISES: Promises = Promises {
+        exclusive: true,
+        fences: true,
+        margin: Duration::from_millis(50),
+        ttl: Duration::from_millis(600),
+        tickets: true,
+        expiry: true,
+    };
+
+    fn violations(events: &[Event]) -> Vec<String> {
+        check(events, &[], PROMISES).violations
+    }
+
+    #[test]
+    fn a_permit_is_held_between_its_polls() {
+        let poll = |number, kind, at| Event::poll(number, Mode::Permits(2), kind, at, at);
+        let two = [
+            poll(1, Kind::Enter, 0),
+            poll(2, Kind::Enter, 10),
+            poll(1, Kind::Poll, 20),
+            poll(3, Kind::Enter, 30),
+            poll(2, Kind::Poll, 40),
+        ];
+        assert_eq!(violations(&two), [""; 0]);
+        let three = [&two[..], &[poll(1, Kind::Poll, 50)]].concat();
+        let found = violations(&three);
+        assert_eq!(found.len(), 1, "{found:?}");
+        assert!(found[0].contains("grant 3") && found[0].contains("one too many"));
+    }
+
+    #[test]
+    fn a_fixed_lease_lasts_for_its_ttl() {
+        let event = |kind, at| Event::poll(1, Mode::Alone, kind, at, at);
+        let in_time = [
+            event(Kind::Fixed, 0),
+            event(Kind::Enter, 0),
+            event(Kind::Poll, 600),
+        ];
+        assert_eq!(violations(&in_time), [""; 0]);
+        let late = [&in_time[..], &[event(Kind::Poll, 601)]].concat();
+        let found = violations(&late);
+        assert!(
+            found.len() == 1 && found[0].contains("beyond its fixed time"),
+            "{found:?}"
+        );
     }
 }

@@ -24,6 +24,8 @@ pub(super) struct History {
 pub(super) enum Kind {
     /// A lock was asked for that was granted later.
     Asked,
+    /// Its lease is not to be longer than one ttl, from a moment before this one.
+    Fixed,
     /// The first poll of a body began after this moment, and ended before `until`.
     Enter,
     /// A later poll of a body did.
@@ -44,8 +46,9 @@ pub(super) enum Kind {
     Stale,
 }
 
-const KINDS: [(Kind, &str); 10] = [
+const KINDS: [(Kind, &str); 11] = [
     (Kind::Asked, "asked"),
+    (Kind::Fixed, "fixed"),
     (Kind::Enter, "enter"),
     (Kind::Poll, "poll"),
     (Kind::Late, "late"),

@@ -16,7 +16,7 @@ use super::{
     adoptions::Adoptions,
     body::{Bodies, linger, noted_from},
     history::{Grant, History, Kind, Mode, monotonic},
-    lock_name, tickets, transfers,
+    lock_name, panics, tickets, transfers,
 };
 use crate::server::connect;
 
@@ -45,6 +45,7 @@ pub async fn run(
     directory: &Path,
     profile: Profile,
 ) {
+    panics::note(directory);
     let config = LockConfig::new(locks).expect("a URL of a store that is built in");
     let worker = Arc::new(Worker {
         // A fault may strike while it starts.
@@ -251,6 +252,11 @@ impl Worker {
             .collect();
         for grant in &grants {
             history.note_at(asked, Kind::Asked, *grant);
+        }
+        if bodies == Bodies::Fixed {
+            for grant in &grants {
+                self.history.note(Kind::Fixed, *grant);
+            }
         }
         let done = self.hold(Kind::Enter, bodies, &guard, &grants).await;
         done.then_some(guard)

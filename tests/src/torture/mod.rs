@@ -17,6 +17,7 @@ mod majority;
 mod messages;
 mod mysql;
 mod network;
+mod panics;
 mod polls;
 mod postgres;
 mod probe;
@@ -157,6 +158,8 @@ async fn stop(crew: &mut Crew, healed: &[Duration]) -> (Report, Chains, Option<H
     let events = history::read(crew.directory()).expect("the histories can be read");
     let promises = crew.promises();
     let mut report = check::check(&events, healed, promises);
+    let panics = panics::read(crew.directory()).expect("the notes can be read");
+    report.violations.extend(panics);
     report.check_closed(&events, &crew.closed);
     report.check_served(&events, &crew.served);
     report.check_tickets(&crew.tickets(), promises);

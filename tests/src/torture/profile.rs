@@ -285,6 +285,7 @@ impl Profile {
             exclusive: kept,
             fences: kept && servers.fences(),
             margin: servers.margin(),
+            ttl: servers.ttl(),
             tickets: !self.forgets_tickets(servers),
             // The clocks of those that elect a leader are not compared.
             expiry: !servers.elects() && self != Self::Clock,

@@ -4,13 +4,15 @@
 //! Section: guarantees.md#looking-at-a-lock
 #![allow(clippy::unwrap_used, reason = "a panic fails the test")]
 
+use std::sync::Arc;
+
 use lock_runtime::inspect::{Grant, GrantEnd, Kind};
 use lock_runtime::{LockError, LockManager};
 use tests::{
     LONG, Store, TIME_LIMIT, connect, kinds, on_every_store, queued, release, take, take_turn,
     within,
 };
-use tokio::task::JoinSet;
+use tokio::{sync::Barrier, task::JoinSet};
 
 mod etcd_server;
 mod in_memory;
@@ -148,9 +150,14 @@ async fn each_lock_of_a_batch_is_remembered(store: Store) {
     take_turn(&locks, "warm").await;
     let keys: Vec<_> = (0..MANY).map(|it| it.to_string()).collect();
     let mut cycles = JoinSet::new();
+    let all_have_theirs = Arc::new(Barrier::new(MANY));
     for key in keys.clone() {
-        let locks = locks.clone();
-        cycles.spawn(async move { take_turn(&locks, &key).await });
+        let (locks, all_have_theirs) = (locks.clone(), Arc::clone(&all_have_theirs));
+        cycles.spawn(async move {
+            let guard = take(&locks, &key, LONG).await;
+            all_have_theirs.wait().await;
+            release(guard).await;
+        });
     }
     within(TIME_LIMIT, cycles.join_all()).await;
     for key in &keys {
