@@ -12,6 +12,7 @@ mod disputes;
 mod downgrades;
 mod failover;
 mod faults;
+mod forgetting;
 mod history;
 mod hot;
 mod knowing;
@@ -90,6 +91,8 @@ struct World {
     tickets: Option<Tickets>,
     /// The rights of the clients, if some are withdrawn.
     rights: Option<Rights>,
+    /// What decides which scripts are forgotten, if some are.
+    forgets: Option<Rng>,
     /// Who was asked to yield, if somebody asks.
     asking: Option<Asking>,
     /// How many may wait, if that is limited.
@@ -238,6 +241,7 @@ impl World {
             checked: Checked::of(store),
             tickets: None,
             rights: None,
+            forgets: None,
             asking: None,
             limits: None,
             observing: None,

@@ -47,7 +47,7 @@ impl Right {
     ];
 
     /// What a call needs.
-    fn of(call: &Call) -> Option<Self> {
+    pub(super) fn of(call: &Call) -> Option<Self> {
         Some(match call {
             Call::Acquire { bearer, .. } if bearer.terms.adopts.is_some() => Self::Adopt,
             Call::Acquire { .. } => Self::Acquire,

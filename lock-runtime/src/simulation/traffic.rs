@@ -12,7 +12,10 @@ use crate::backend::redis::protocol::call::Sent;
 impl World {
     /// A late command of an old connection runs too: its answer is not heard.
     pub(super) fn execute(&mut self, wire: Wire, sent: Sent) {
-        if self.is_sent_elsewhere(wire, &sent) || self.is_forbidden(wire, &sent) {
+        if self.is_sent_elsewhere(wire, &sent)
+            || self.is_forbidden(wire, &sent)
+            || self.is_forgotten(wire, &sent)
+        {
             return;
         }
         self.counts.asks(wire.client, &sent.call);

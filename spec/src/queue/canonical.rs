@@ -62,8 +62,13 @@ impl World {
             .iter()
             .flat_map(|it| it.requests.iter().chain(&it.late));
         alive.extend(
-            sent.filter(|it| matches!(it, Request::Acquire(..)))
-                .map(|it| it.token()),
+            sent.filter(|it| {
+                matches!(
+                    it,
+                    Request::Acquire(..) | Request::Try(..) | Request::Adopt(..)
+                )
+            })
+            .map(|it| it.token()),
         );
         let tasks = &self.tasks;
         let is_known = |token: Token| tasks.iter().any(|it| it.token == token && it.is_known());
