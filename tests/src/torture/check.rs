@@ -132,22 +132,11 @@ impl Report {
 
     /// No poll of a body begins after a ttl if its lease is fixed, or its time is.
     fn check_fixed(&mut self, events: &[&Event], ttl: Duration) {
-        let mut until = HashMap::new();
-        for Event {
-            at, kind, grant, ..
-        } in events
-        {
-            match kind {
-                Kind::Fixed => {
-                    until.insert(*grant, *at + ttl);
-                }
-                Kind::Enter | Kind::Poll if until.get(grant).is_some_and(|until| at > until) => {
-                    let key = lock_name(grant.key);
-                    let what =
-                        format!("{key}: {grant} was polled beyond its fixed time, at {at:?}");
-                    self.violations.push(what);
-                }
-                _ => {}
+        for (Event { at, grant, .. }, from) in polls_after(Kind::Fixed, events) {
+            if *at > from + ttl {
+                let key = lock_name(grant.key);
+                let what = format!("{key}: {grant} was polled beyond its fixed time, at {at:?}");
+                self.violations.push(what);
             }
         }
     }
@@ -178,22 +167,10 @@ impl Report {
 
     /// No poll of a body begins after a ticket has taken the place of its guard.
     fn check_former(&mut self, events: &[&Event]) {
-        let mut issued = HashSet::new();
-        for Event {
-            at, kind, grant, ..
-        } in events
-        {
-            match kind {
-                Kind::Issued => {
-                    issued.insert(*grant);
-                }
-                Kind::Enter | Kind::Poll if issued.contains(grant) => {
-                    let key = lock_name(grant.key);
-                    let what = format!("{key}: {grant} was polled after its ticket, at {at:?}");
-                    self.violations.push(what);
-                }
-                _ => {}
-            }
+        for (Event { at, grant, .. }, _) in polls_after(Kind::Issued, events) {
+            let key = lock_name(grant.key);
+            let what = format!("{key}: {grant} was polled after its ticket, at {at:?}");
+            self.violations.push(what);
         }
     }
 
@@ -331,6 +308,21 @@ impl Report {
     }
 }
 
+/// The polls of bodies behind an event of this kind of the same grant, and when that was.
+fn polls_after<'a>(
+    mark: Kind,
+    events: &[&'a Event],
+) -> impl Iterator<Item = (&'a Event, Duration)> {
+    let mut marked = HashMap::new();
+    events.iter().filter_map(move |event| {
+        if event.kind == mark {
+            marked.insert(event.grant, event.at);
+        }
+        let at = marked.get(&event.grant)?;
+        matches!(event.kind, Kind::Enter | Kind::Poll).then_some((*event, *at))
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -363,6 +355,19 @@ mod tests {
         let found = violations(&three);
         assert_eq!(found.len(), 1, "{found:?}");
         assert!(found[0].contains("grant 3") && found[0].contains("one too many"));
+    }
+
+    #[test]
+    fn a_body_ends_with_its_ticket() {
+        let event = |kind, at| Event::poll(1, Mode::Alone, kind, at, at);
+        let polls = [event(Kind::Enter, 0), event(Kind::Poll, 10)];
+        let then = [&polls[..], &[event(Kind::Issued, 20)]].concat();
+        assert_eq!(violations(&then), [""; 0]);
+        let found = violations(&[&then[..], &[event(Kind::Poll, 30)]].concat());
+        assert!(
+            found.len() == 1 && found[0].contains("after its ticket"),
+            "{found:?}"
+        );
     }
 
     #[test]

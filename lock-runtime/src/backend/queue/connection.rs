@@ -41,8 +41,7 @@ impl<S: Step> Queue<S> {
         // Nobody enters a lock of which the server may not have heard for long. They are sent
         // when it can be reached again.
         for chain in self.chains.of(&concerns) {
-            let at = self.ids.get(&chain).and_then(|id| self.claims.get(id));
-            if let Some(at) = at.map(|claim| claim.since) {
+            if let Some(at) = self.claim_of(chain).map(|claim| claim.since) {
                 self.break_up(at, chain);
             }
         }

@@ -178,10 +178,8 @@ impl<S: Step> Queue<S> {
     /// The bearer of a renewal that is sent again: for the full ttl if later calls have extended the lease for longer than
     /// it would, or may have. `others` more renewals are on their way.
     pub(super) fn renews_again(&self, now: Moment, bearer: &Bearer, others: u32) -> Bearer {
-        let id = self.ids.get(&bearer.token);
-        let claim = id.and_then(|id| self.claims.get(id));
         let is_same = |claim: &&Claim| claim.bearer.terms.kind == bearer.terms.kind;
-        let Some(claim) = claim.filter(is_same) else {
+        let Some(claim) = self.claim_of(bearer.token).filter(is_same) else {
             return bearer.clone();
         };
         let (since, ttl) = claim.counted_lease();

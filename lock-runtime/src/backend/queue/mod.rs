@@ -195,6 +195,12 @@ impl<S: Step> Queue<S> {
         self.calls.push(Sent::new(call, at));
     }
 
+    /// The claim that has a token.
+    fn claim_of(&self, token: Token) -> Option<&Claim> {
+        let id = self.ids.get(&token)?;
+        self.claims.get(id)
+    }
+
     /// The claim that has the token of a bearer.
     fn claim(&mut self, bearer: &Bearer) -> Option<&mut Claim> {
         let id = self.ids.get(&bearer.token)?;

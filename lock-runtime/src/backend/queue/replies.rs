@@ -18,14 +18,13 @@ impl<S: Step> Queue<S> {
     /// A call is to be sent to another node, perhaps behind later ones. Returns whether anybody still wants that: an
     /// acquisition that was given up would leave its position there.
     pub(crate) fn redirected(&self, now: Moment, call: &mut Call<S>) -> bool {
-        let claim = |bearer: &Bearer| {
-            let id = self.ids.get(&bearer.token);
-            id.and_then(|id| self.claims.get(id))
-        };
         match call {
-            Call::Acquire { bearer, .. } => claim(bearer).is_some_and(|it| !it.ends()),
+            Call::Acquire { bearer, .. } => {
+                let claim = self.claim_of(bearer.token);
+                claim.is_some_and(|it| !it.ends())
+            }
             Call::Renew { bearer, .. } => {
-                let renewals = claim(bearer).map_or(0, |it| it.renewals);
+                let renewals = self.claim_of(bearer.token).map_or(0, |it| it.renewals);
                 *bearer = self.renews_again(now, bearer, renewals.saturating_sub(1));
                 true
             }

@@ -247,6 +247,10 @@ impl KeyNames {
     }
 
     /// The same, as an argument.
+    pub(crate) fn owner(&self, cmd: &mut Cmd, key: &LockKey) {
+        cmd.arg(Text(self.owner_key(key)));
+    }
+
     /// Adds how many keys hold the lock alone or shared, and these.
     pub(super) fn holders(&self, cmd: &mut Cmd, key: &LockKey, is_alone: bool) {
         let owner = self.owner_key(key);
@@ -256,10 +260,6 @@ impl KeyNames {
             cmd.arg("2").arg(Text(&owner));
             cmd.arg(Text(format_args!("{owner}:h")));
         }
-    }
-
-    pub(crate) fn owner(&self, cmd: &mut Cmd, key: &LockKey) {
-        cmd.arg(Text(self.owner_key(key)));
     }
 }
 
