@@ -8,13 +8,13 @@ pub use gateway::Gateway;
 pub(crate) use look::Change;
 
 use std::{
-    cell::Cell,
     net::{Ipv4Addr, SocketAddr},
     path::Path,
+    time::Duration,
 };
 
 use tempfile::TempDir;
-use tokio::time::sleep;
+use tokio::time::{sleep, timeout};
 
 use crate::{
     Authority, TIME_LIMIT, eventually,
@@ -24,6 +24,9 @@ use crate::{
     stores::{Home, Traces},
     within,
 };
+
+/// Longer than a leader tries to let another member lead.
+const TRANSFER: Duration = Duration::from_secs(3);
 
 /// A running member on loopback, with a directory of its own; dropping it ends it.
 #[derive(Debug)]
@@ -189,7 +192,6 @@ impl EtcdCluster {
 
     /// Lets a member lead.
     pub async fn lead(&self, member: usize) {
-        let asked_often = Cell::new(0);
         let leading = async || {
             let leader = self.leader().await;
             if leader == member {
@@ -200,9 +202,9 @@ impl EtcdCluster {
             };
             let body = format!(r#"{{"targetID":"{id}"}}"#);
             let asked = &self.members[leader];
-            asked.ask("maintenance/transfer-leadership", &body).await;
-            asked_often.set(asked_often.get() + 1);
-            if asked_often.get() % 10 == 0
+            let moved = asked.ask("maintenance/transfer-leadership", &body);
+            // A leader that has stopped trying, as it does after an election timeout, answers no more.
+            if timeout(TRANSFER, moved).await.is_err()
                 && let Some(network) = &self.network
             {
                 // What was sent while the member was cut off may hold up all that follows.
