@@ -70,6 +70,12 @@ fn nothing(pattern: &str, held: usize) -> String {
     format!("no lock matches `{shown}` ({}){hint}", are_held(held))
 }
 
+/// How many wait for these locks.
+pub(crate) fn waiting<'a>(locks: impl IntoIterator<Item = &'a Summary>) -> usize {
+    let counts = locks.into_iter().map(|it| it.waiting);
+    counts.fold(0, usize::saturating_add)
+}
+
 /// How many of these locks are held; what cools down is not.
 pub(crate) fn held(locks: &[Summary]) -> usize {
     locks.iter().filter(|it| is_held(it)).count()

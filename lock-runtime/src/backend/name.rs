@@ -10,7 +10,7 @@ use std::time::Duration;
 use percent_encoding::{AsciiSet, CONTROLS, percent_decode_str, utf8_percent_encode};
 
 use crate::backend::token::Token;
-use crate::types::enclosing::HeldLock;
+use crate::types::enclosing::{HeldLock, MOST_ENCLOSING};
 use crate::types::holder::{Holder, THIS_PROCESS};
 use crate::types::terms::Terms;
 use crate::types::ticket_id::TicketId;
@@ -100,7 +100,8 @@ pub(crate) fn holder(name: &str, remaining: Option<Duration>) -> Holder {
 }
 
 fn held(locks: &str) -> Vec<HeldLock> {
-    locks.split(',').filter_map(HeldLock::parse).collect()
+    let locks = locks.split(',').take(MOST_ENCLOSING);
+    locks.filter_map(HeldLock::parse).collect()
 }
 
 fn unescaped(data: &str) -> Box<str> {
@@ -186,6 +187,13 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    fn no_more_locks_are_read_than_a_caller_names() {
+        let holds = ["7:1"; 1_000].join(",");
+        let read = holder(&format!("7 1@host - % {holds}"), None);
+        assert_eq!(read.holds.len(), MOST_ENCLOSING);
     }
 
     #[test]

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fmt;
 use std::time::Duration;
 
+use crate::types::fence::FencingToken;
 use crate::types::finding::{Finding, Severity};
 use crate::types::holder::{Holder, Status, Waiter};
 use crate::types::key::LockKey;
@@ -115,8 +116,9 @@ impl Graph {
     /// both held or waited all the time between them, so all these edges existed at one moment.
     pub(crate) fn in_both(first: &Look, second: Look) -> Self {
         let kept = |before: &[Edge], now: Vec<Edge>| {
-            let is_same = |it: &Edge| before.iter().any(|before| before.is_same(it));
-            let mut kept: Vec<_> = now.into_iter().filter(is_same).collect();
+            let before: BTreeSet<_> = before.iter().map(Edge::acquisitions).collect();
+            let is_kept = |it: &Edge| before.contains(&it.acquisitions());
+            let mut kept: Vec<_> = now.into_iter().filter(is_kept).collect();
             let order = |it: &Edge| (it.holds.clone(), it.waits_for.clone(), it.waiter.id.clone());
             kept.sort_by_cached_key(order);
             kept
@@ -208,13 +210,11 @@ fn back_to<I: Iterator<Item = usize>>(
 }
 
 impl Edge {
-    /// Whether both are the same two acquisitions.
-    fn is_same(&self, other: &Self) -> bool {
-        let holding = |it: &Self| (it.holder.id.clone(), it.holder.fencing_token);
-        self.holds == other.holds
-            && self.waits_for == other.waits_for
-            && self.waiter.id == other.waiter.id
-            && holding(self) == holding(other)
+    /// What identifies the two acquisitions.
+    fn acquisitions(&self) -> (&LockKey, &str, Option<FencingToken>, &LockKey, &str) {
+        let holder = &self.holder;
+        let (holds, fence) = (&self.holds, holder.fencing_token);
+        (holds, &holder.id, fence, &self.waits_for, &self.waiter.id)
     }
 }
 
@@ -250,7 +250,6 @@ impl fmt::Display for Cycle {
 mod tests {
     use super::*;
     use crate::types::enclosing::HeldLock;
-    use crate::types::fence::FencingToken;
 
     /// A lock with a holder, and with waiters that hold other locks.
     fn lock(key: &str, (id, fence): (&str, u64), waiters: &[(&str, &str, u64)]) -> Status {

@@ -9,6 +9,7 @@ use lock_runtime::LockKey;
 use lock_runtime::inspect::{Change, ChangeKind};
 use serde::Serialize;
 
+use crate::ls;
 use crate::serve::{One, Refused, Search, Seen, Site, named, page};
 use crate::status::whereabouts;
 use crate::words::tame;
@@ -109,7 +110,7 @@ fn point(seen: &Seen, before: &Seen, matching: impl Fn(&LockKey) -> bool) -> Opt
     let handed =
         changes(seen, before).filter(|it| it.kind == ChangeKind::HandedOver && matching(&it.key));
     let point = Point {
-        waiting: locks.map(|it| it.waiting).sum(),
+        waiting: ls::waiting(locks),
         hand_overs: handed.count(),
     };
     let json = serde_json::to_string(&point).ok()?;

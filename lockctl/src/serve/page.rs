@@ -96,7 +96,7 @@ pub(super) fn rows(search: &str, seen: &Seen, store: &str) -> String {
         .collect();
     locks.sort_by_key(|it| std::cmp::Reverse(it.waiting));
     let held = locks.iter().filter(|it| ls::is_held(it)).count();
-    let waiting: usize = locks.iter().map(|it| it.waiting).sum();
+    let waiting = ls::waiting(locks.iter().copied());
     let longest = locks.iter().filter_map(|it| it.longest_wait).max();
     let longest = longest.map_or_else(status::dash, short);
     push(

@@ -176,7 +176,7 @@ impl State {
         let longest = overview.locks.iter().filter_map(|it| it.longest_wait).max();
         Totals {
             held: ls::held(&overview.locks),
-            waiting: overview.locks.iter().map(|it| it.waiting).sum(),
+            waiting: ls::waiting(&overview.locks),
             longest_wait_ms: longest.map(record::millis),
             grants_per_second: self.grants,
             hand_overs_per_second: self.hand_overs,

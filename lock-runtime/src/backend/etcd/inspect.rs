@@ -224,6 +224,8 @@ impl Inspector {
             let next = last.map(|it| [&it.key[..], &[0]].concat());
             take_in(page.kvs);
             match next {
+                // Else there would be no end.
+                Some(key) if key <= span.key => return Err(mismatch()),
                 Some(key) => span.key = key,
                 None => return Ok(()),
             }

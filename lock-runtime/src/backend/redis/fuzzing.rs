@@ -6,18 +6,23 @@ use std::time::Duration;
 
 use redis::{Value, parse_redis_value};
 
-use super::cluster::topology;
+use super::cluster::routes::Routes;
+use super::cluster::topology::{self, Range};
 use super::inspect::fuzzing::read_all;
 use super::protocol::batch;
 use super::protocol::call::{Call, Queue, Sent};
 use super::protocol::names::{KeyNames, Layout};
+use super::protocol::slot::tag_in;
+use super::redlock::fuzzing::merge;
 use super::sentinel::read;
+use super::transport::outer_slots_in;
 use crate::backend::queue::Rules;
 use crate::backend::queue::protocol::call::Bearer;
 use crate::backend::queue::protocol::message::Message;
 use crate::backend::queue::protocol::trouble::Trouble;
 use crate::backend::{Outcome, Request};
 use crate::base::clock::Moment;
+use crate::types::authority::Host;
 use crate::types::kind::Kind;
 use crate::types::terms::{LeaseId, Terms, Wait};
 
@@ -40,10 +45,30 @@ pub fn replies(data: &[u8]) {
     let Ok(value) = parse_redis_value(data) else {
         return;
     };
-    read_all(&value);
-    drop(topology::read(&value));
+    merge(read_all(&value));
+    if let Some(Some(slots)) = outer_slots_in(&value, "n") {
+        drop(slots.map(tag_in));
+    }
+    if let Some(ranges) = topology::read(&value) {
+        learn(ranges);
+    }
     if let Value::Array(values) = value {
         drop(read(values));
+    }
+}
+
+/// Takes in what a node says of the slots.
+fn learn(ranges: Vec<Range>) {
+    let now = Moment::from_nanos(1);
+    let seed = Host {
+        name: "seed".into(),
+        port: 1,
+    };
+    let mut routes = Routes::new(&[seed], now);
+    let seed = routes.nodes().next().map(|(id, _)| id);
+    routes.learned(now, seed.expect("one"), ranges);
+    for id in routes.masters() {
+        assert!(routes.some_slot_of(id).is_some() && routes.host_of(id).is_some());
     }
 }
 

@@ -17,6 +17,11 @@ impl Row {
         Self { bytes, values }
     }
 
+    /// How much memory it takes.
+    pub(crate) fn size(&self) -> usize {
+        size_of::<Self>() + self.bytes.len() + size_of_val(&self.values[..])
+    }
+
     /// The value of a column; `None` for `NULL`, and if there is no such column.
     pub(crate) fn text(&self, column: usize) -> Option<&str> {
         let range = self.values.get(column)?.clone()?;

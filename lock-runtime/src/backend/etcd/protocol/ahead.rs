@@ -28,6 +28,7 @@ pub(crate) fn reads(
     limited: bool,
 ) -> Vec<RangeRequest> {
     let queue = keys.queue(lock);
+    let max_create_revision = before.map_or(0, |created| created.saturating_sub(1));
     let sorted = |span: Span, sort_order, limit| RangeRequest {
         key: span.key,
         range_end: span.end,
@@ -35,7 +36,7 @@ pub(crate) fn reads(
         sort_order,
         sort_target: CREATE,
         keys_only: true,
-        max_create_revision: before.map_or(0, |created| created - 1),
+        max_create_revision,
         ..RangeRequest::default()
     };
     let last = |span| sorted(span, DESCEND, 1);
@@ -43,7 +44,7 @@ pub(crate) fn reads(
         keys_only: false,
         ..front(queue.clone())
     }];
-    reads[0].max_create_revision = before.map_or(0, |created| created - 1);
+    reads[0].max_create_revision = max_create_revision;
     if !limited {
         reads[0].limit = 0;
     }

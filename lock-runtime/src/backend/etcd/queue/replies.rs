@@ -300,7 +300,7 @@ impl Queue {
             self.claims.report(Outcome::Wanted { id });
         }
         let end = Vec::new();
-        self.watch(id, Span { key, end }, range.revision() + 1, true);
+        self.watch(id, Span { key, end }, range.revision().saturating_add(1), true);
         self.settle(now, id);
     }
 

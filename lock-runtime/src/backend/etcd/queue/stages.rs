@@ -266,7 +266,7 @@ impl Queue {
         });
         if claim.watch.is_none() {
             let end = Vec::new();
-            self.watch(id, Span { key, end }, seen + 1, true);
+            self.watch(id, Span { key, end }, seen.saturating_add(1), true);
         }
         if downgrades {
             self.go_on_downgrading(now, id);

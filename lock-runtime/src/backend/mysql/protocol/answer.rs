@@ -11,6 +11,8 @@ use crate::backend::sql::row::Row;
 
 /// The most memory that an answer may take; thousands of locks take a megabyte.
 const MOST: usize = 64 << 20;
+/// More than any statement of ours asks for.
+const MOST_COLUMNS: u64 = 64;
 /// In the status of a server: another answer follows.
 const MORE: u64 = 8;
 
@@ -61,7 +63,8 @@ impl Gathering {
             // A file to be sent.
             Stage::Head if mark == 0xfb => return Err(strange()),
             Stage::Head => {
-                let all = rest.length()?.ok_or_else(strange)?;
+                let all = rest.length()?.filter(|it| *it <= MOST_COLUMNS);
+                let all = all.ok_or_else(strange)?;
                 self.stage = Stage::Columns { left: all, all };
             }
             Stage::Columns { left: 0, all } if is_end => {
@@ -83,8 +86,9 @@ impl Gathering {
                 }
             }
             Stage::Rows { columns } => {
-                self.grow(size_of::<Row>() + payload.len())?;
-                self.rows.push(row(payload, columns)?);
+                let row = row(payload, columns)?;
+                self.grow(row.size())?;
+                self.rows.push(row);
             }
         }
         Ok(None)
@@ -153,6 +157,14 @@ mod tests {
         assert_eq!(rows.len(), 2);
         assert_eq!((rows[1].text(0), rows[1].text(1)), (Some("7a"), None));
         assert!(rows[1].text(2).is_none());
+    }
+
+    #[test]
+    fn more_columns_than_any_statement_asks_for_are_no_answer() {
+        let mut take = Gathering::default();
+        assert!(take.take(&Bytes::from_static(b"\x41"), false).is_err());
+        let mut take = Gathering::default();
+        assert!(take.take(&Bytes::from_static(b"\x40"), false).is_ok());
     }
 
     #[test]

@@ -36,8 +36,9 @@ impl Gathering {
     pub(crate) fn take(&mut self, message: &Message) -> io::Result<Option<Answer>> {
         match message {
             Message::DataRow(body) => {
-                self.grow(size_of::<Row>() + body.buffer_bytes().len())?;
-                self.rows.push(values::row(body)?);
+                let row = values::row(body)?;
+                self.grow(row.size())?;
+                self.rows.push(row);
             }
             Message::ErrorResponse(body) => self.error = Some(ServerError::read(body.fields())?),
             Message::NoticeResponse(body) => self.note(ServerError::read(body.fields())?)?,

@@ -29,6 +29,8 @@ pub(crate) struct NodeId(u32);
 pub(crate) struct Routes {
     seeds: Box<[Host]>,
     nodes: BTreeMap<NodeId, Host>,
+    /// The same the other way round.
+    ids: BTreeMap<Host, NodeId>,
     slots: Box<[Option<NodeId>]>,
     /// The slots that redirections have given to another node since the last answer.
     redirected: BTreeSet<u16>,
@@ -67,6 +69,7 @@ impl Routes {
         let mut this = Self {
             seeds: seeds.into(),
             nodes: BTreeMap::new(),
+            ids: BTreeMap::new(),
             slots: vec![None; usize::from(SLOTS)].into(),
             redirected: BTreeSet::new(),
             guests: BTreeMap::new(),
@@ -113,8 +116,8 @@ impl Routes {
 
     /// The nodes that serve a slot.
     pub(crate) fn masters(&self) -> Vec<NodeId> {
-        let serving = |id: &NodeId| self.slots.contains(&Some(*id));
-        self.nodes.keys().copied().filter(serving).collect()
+        let serving: BTreeSet<_> = self.slots.iter().flatten().collect();
+        serving.into_iter().copied().collect()
     }
 
     /// The slots that a node serves, as far as is known.
@@ -231,11 +234,11 @@ impl Routes {
         let changed = Changed(changed.collect());
         self.slots = slots;
         self.guests.retain(|_, until| *until > now);
-        let masters = self.masters();
-        let guests = &self.guests;
+        let mut kept: BTreeSet<_> = self.masters().into_iter().collect();
+        kept.extend(self.guests.keys());
         let before = self.nodes.len();
-        self.nodes
-            .retain(|id, _| masters.contains(id) || guests.contains_key(id));
+        self.nodes.retain(|id, _| kept.contains(id));
+        self.ids.retain(|_, id| kept.contains(id));
         self.other_nodes |= self.nodes.len() < before;
         changed
     }
@@ -253,13 +256,13 @@ impl Routes {
     }
 
     fn node(&mut self, host: Host) -> NodeId {
-        let known = self.nodes.iter().find(|(_, known)| **known == host);
-        if let Some((id, _)) = known {
+        if let Some(id) = self.ids.get(&host) {
             return *id;
         }
         let id = NodeId(self.next_id);
         self.next_id += 1;
-        self.nodes.insert(id, host);
+        self.nodes.insert(id, host.clone());
+        self.ids.insert(host, id);
         self.other_nodes = true;
         id
     }

@@ -20,7 +20,10 @@ pub(crate) fn read(value: &Value) -> Option<Vec<Range>> {
     let Value::Array(ranges) = value else {
         return None;
     };
-    ranges.iter().map(range).collect()
+    // Each has one slot at the least.
+    let are_few = ranges.len() <= usize::from(SLOTS);
+    let ranges = are_few.then_some(ranges)?.iter();
+    ranges.map(range).collect()
 }
 
 fn range(value: &Value) -> Option<Range> {

@@ -44,14 +44,14 @@ pub(super) fn status(all: Vec<Status>, sight: Sight) -> Option<Status> {
     };
     let first = holders.first();
     let kind = first.and_then(|first| all.iter().find(|it| names(it, &first.id))?.kind);
-    let holds = |id: &str| {
-        let family = Token::family(id);
-        holders.iter().any(|it| Token::family(&it.id) == family)
-    };
+    let families: BTreeSet<_> = holders.iter().map(|it| Token::family(&it.id)).collect();
+    let holds = |id: &str| families.contains(&Token::family(id));
     let without_holders = all.into_iter().map(|mut status| {
         let before = status.waiters.len();
         status.waiters.retain(|waiter| !holds(&waiter.id));
-        status.waiting -= before - status.waiters.len();
+        // A server may count fewer than it names.
+        let left = status.waiting.saturating_sub(before - status.waiters.len());
+        status.waiting = left;
         status
     });
     let mut queues: Vec<_> = without_holders.collect();
@@ -89,13 +89,14 @@ fn summary(same: &[Summary], answered: usize, sight: Sight) -> Option<Summary> {
     seen.resize(answered, &[]);
     let holders = holders(&seen, sight);
     let fullest = same.iter().max_by_key(|it| it.waiting)?;
-    let crowded = same.iter().map(|it| it.held_by - it.holders.len()).max()?;
+    let unnamed = |it: &Summary| it.held_by.saturating_sub(it.holders.len());
+    let crowded = same.iter().map(unnamed).max()?;
     let summary = Summary {
         kind: same
             .iter()
             .find_map(|it| it.kind)
             .filter(|_| holders.iter().any(|it| !it.cooling_down)),
-        held_by: holders.len() + crowded,
+        held_by: holders.len().saturating_add(crowded),
         holders,
         ..fullest.clone()
     };
@@ -137,12 +138,11 @@ pub(super) fn worst(all: Vec<Vec<Finding>>) -> Vec<Finding> {
 /// The holders that enough servers name, with their merged facts.
 fn holders(seen: &[&[Holder]], sight: Sight) -> Vec<Holder> {
     let mut groups: Vec<Vec<&Holder>> = Vec::new();
+    let mut numbers = BTreeMap::new();
     for holder in seen.iter().copied().flatten() {
-        let same = |it: &&mut Vec<&Holder>| {
-            Token::family(&it[0].id) == Token::family(&holder.id)
-                && it[0].cooling_down == holder.cooling_down
-        };
-        match groups.iter_mut().find(same) {
+        let is = (Token::family(&holder.id), holder.cooling_down);
+        let number = *numbers.entry(is).or_insert(groups.len());
+        match groups.get_mut(number) {
             Some(group) => group.push(holder),
             None => groups.push(vec![holder]),
         }

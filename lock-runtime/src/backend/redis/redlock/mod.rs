@@ -4,6 +4,8 @@ mod claim;
 pub(crate) mod clocks;
 mod contending;
 pub(crate) mod coordinator;
+#[cfg(fuzzing)]
+pub(super) mod fuzzing;
 mod holding;
 mod member;
 mod merging;

@@ -9,3 +9,6 @@ mod quarantine;
 mod replicas;
 pub(crate) mod way;
 mod wire;
+
+#[cfg(fuzzing)]
+pub(super) use quarantine::outer_slots_in;

@@ -12,6 +12,7 @@ use crate::backend::redis::opening::Io;
 use crate::backend::redis::protocol::names::KeyNames;
 use crate::backend::redis::protocol::reply::{number, text};
 use crate::backend::redis::protocol::scripts;
+use crate::backend::redis::protocol::slot::SLOTS;
 
 /// How long a master that is cut off from its replicas goes on, if it does not tell: the
 /// default of servers.
@@ -163,8 +164,13 @@ async fn outer_slots(
 ) -> Result<Option<[u16; 2]>, Trouble> {
     let mut question = redis::cmd("CLUSTER");
     let answer = question.arg("SLOTS").query_async(connection).await;
-    let Value::Array(ranges) = answer.map_err(broken)? else {
-        return Err(mismatch());
+    outer_slots_in(&answer.map_err(broken)?, node).ok_or_else(mismatch)
+}
+
+/// `None` if this is no answer to the question.
+pub(in crate::backend::redis) fn outer_slots_in(answer: &Value, node: &str) -> Option<Option<[u16; 2]>> {
+    let Value::Array(ranges) = answer else {
+        return None;
     };
     let own = |range: &Value| {
         let Value::Array(parts) = range else {
@@ -174,11 +180,11 @@ async fn outer_slots(
             return None;
         };
         let is_own = text(master.get(2)?)? == node;
-        let slot = |number: u64| u16::try_from(number).ok().filter(|_| is_own);
+        let slot = |number: u64| u16::try_from(number).ok().filter(|it| is_own && *it < SLOTS);
         Some([slot(number(first)?)?, slot(number(last)?)?])
     };
     let own = ranges.iter().filter_map(own);
-    Ok(own.reduce(|[first, last], [a, b]| [first.min(a), last.max(b)]))
+    Some(own.reduce(|[first, last], [a, b]| [first.min(a), last.max(b)]))
 }
 
 /// How long a server has run at the least that says so many seconds: it subtracts the second
@@ -248,6 +254,21 @@ mod tests {
     fn master(name: &str, before: &str) -> Value {
         let text = format!("role:master\r\nmaster_replid:{name}\r\nmaster_replid2:{before}\r\n");
         Value::BulkString(text.into())
+    }
+
+    #[test]
+    fn slots_that_no_cluster_has_are_passed_over() {
+        let range = |slots: [i64; 2]| {
+            let [first, last] = slots.map(Value::Int);
+            let words = ["127.0.0.1", "7000", "node"].map(|it| Value::BulkString(it.into()));
+            Value::Array(vec![first, last, Value::Array(words.into())])
+        };
+        let outer = |ranges: &[[i64; 2]]| {
+            let ranges = ranges.iter().copied().map(range).collect();
+            outer_slots_in(&Value::Array(ranges), "node").expect("an answer")
+        };
+        assert_eq!(outer(&[[7, 9], [0, 5]]), Some([0, 9]));
+        assert_eq!(outer(&[[0, 65535], [7, 16384]]), None);
     }
 
     fn standing(answer: &Value) -> Standing {

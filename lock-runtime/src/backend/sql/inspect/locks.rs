@@ -17,12 +17,12 @@ use crate::types::query::Pattern;
 impl Inspector {
     pub(crate) async fn list(self, pattern: Pattern) -> Result<Vec<LockKey>, Cause> {
         let mut keys = Vec::new();
-        let mut after = Box::default();
+        let mut after = Box::<str>::default();
         loop {
-            let rows = self.ask(Inspect::List(self.page(&pattern, after))).await?;
+            let rows = self.ask(Inspect::List(self.page(&pattern, &after))).await?;
             let names = rows.iter().filter_map(|row| row.text(0));
             keys.extend(names.filter_map(|it| self.names.key(it)));
-            match next(&rows, rows.len()) {
+            match next(&rows, rows.len(), &after)? {
                 Some(name) => after = name,
                 None => break,
             }
@@ -35,15 +35,15 @@ impl Inspector {
 
     pub(crate) async fn overview(self, pattern: Pattern) -> Result<Overview, Cause> {
         let mut locks: Vec<Summary> = Vec::new();
-        let mut after = Box::default();
+        let mut after = Box::<str>::default();
         loop {
-            let page = self.page(&pattern, after);
+            let page = self.page(&pattern, &after);
             let rows = self.ask(Inspect::Overview(page)).await?;
             let before = locks.len();
             for row in &rows {
                 self.note(&mut locks, row).ok_or_else(mismatch)?;
             }
-            match next(&rows, locks.len() - before) {
+            match next(&rows, locks.len() - before, &after)? {
                 Some(name) => after = name,
                 None => break,
             }
@@ -52,8 +52,9 @@ impl Inspector {
         Ok(Overview::new(locks, None))
     }
 
-    fn page(&self, pattern: &Pattern, after: Box<str>) -> Page {
+    fn page(&self, pattern: &Pattern, after: &str) -> Page {
         let glob = self.names.name(&LockKey::unchecked(pattern.as_str()));
+        let after = after.into();
         Page { glob, after }
     }
 
@@ -84,8 +85,28 @@ impl Inspector {
     }
 }
 
-/// The name behind which the next page begins, unless this one, with so many locks, is the last.
-fn next(rows: &[Row], locks: usize) -> Option<Box<str>> {
-    let last = rows.last().filter(|_| locks >= PAGE)?;
-    last.text(0).map(Into::into)
+/// The name behind which the next page begins, unless this one, with so many locks, is the last. An error if it does not
+/// go on behind `after`, by the order of bytes in which the statements sort: there would be no end.
+fn next(rows: &[Row], locks: usize, after: &str) -> Result<Option<Box<str>>, Cause> {
+    let last = rows.last().filter(|_| locks >= PAGE);
+    match last.and_then(|row| row.text(0)) {
+        Some(name) if name <= after => Err(mismatch().into()),
+        name => Ok(name.map(Into::into)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use bytes::Bytes;
+
+    use super::*;
+
+    #[test]
+    fn a_page_that_does_not_go_on_behind_the_one_before_ends_the_search() {
+        let row = || Row::new(Bytes::from_static(b"m"), vec![Some(0..1)]);
+        let rows: Vec<_> = (0..PAGE).map(|_| row()).collect();
+        let next = |after| next(&rows, rows.len(), after).ok().flatten();
+        assert_eq!(next("l").as_deref(), Some("m"));
+        assert_eq!((next("m"), next("n")), (None, None));
+    }
 }

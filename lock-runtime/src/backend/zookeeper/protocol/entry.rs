@@ -40,6 +40,11 @@ impl Entry {
 
     /// `None` for a foreign node.
     pub(crate) fn parse(name: &str) -> Option<Self> {
+        // Else a call would name another node.
+        Self::read(name).filter(|it| it.to_string() == name)
+    }
+
+    fn read(name: &str) -> Option<Self> {
         let is_kept = |keeper: Keeper| Some((name.strip_suffix(keeper.suffix())?, keeper));
         let (name, keeper) = is_kept(Keeper::Cooldown)
             .or_else(|| is_kept(Keeper::Ticket))
@@ -222,6 +227,10 @@ mod tests {
         }
         for foreign in ["", "x", "x-1-2", "q-1-2", "_c_7-lock-0000000001"] {
             assert_eq!(Entry::parse(foreign), None, "{foreign}");
+        }
+        for otherwise in ["+000000007", "7", "-0000000000"] {
+            let name = format!("x-{token}-{otherwise}");
+            assert_eq!(Entry::parse(&name), None, "{name}");
         }
     }
 

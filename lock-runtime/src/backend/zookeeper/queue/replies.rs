@@ -105,7 +105,8 @@ impl Queue {
             (Step::Changed, Ok(Reply::Data { stat, .. })) => claim.changed = stat.pzxid,
             (Step::Enter, Ok(_)) => self.entered(now, id),
             (Step::Waiter(_), Ok(Reply::Data { stat, .. })) => {
-                let waited = u64::try_from(self.server_time - stat.created).unwrap_or(0);
+                let waited = self.server_time.saturating_sub(stat.created);
+                let waited = u64::try_from(waited).unwrap_or(0);
                 claim.crowd.longest = Duration::from_millis(waited);
             }
             (Step::Front(_), Err(Trouble::NoNode)) => self.front_is_gone(id),
