@@ -299,8 +299,8 @@ impl Queue {
         if is_asked {
             self.claims.report(Outcome::Wanted { id });
         }
-        let end = Vec::new();
-        self.watch(id, Span { key, end }, range.revision().saturating_add(1), true);
+        let (end, behind) = (Vec::new(), range.revision().saturating_add(1));
+        self.watch(id, Span { key, end }, behind, true);
         self.settle(now, id);
     }
 

@@ -168,7 +168,10 @@ async fn outer_slots(
 }
 
 /// `None` if this is no answer to the question.
-pub(in crate::backend::redis) fn outer_slots_in(answer: &Value, node: &str) -> Option<Option<[u16; 2]>> {
+pub(in crate::backend::redis) fn outer_slots_in(
+    answer: &Value,
+    node: &str,
+) -> Option<Option<[u16; 2]>> {
     let Value::Array(ranges) = answer else {
         return None;
     };
@@ -180,7 +183,11 @@ pub(in crate::backend::redis) fn outer_slots_in(answer: &Value, node: &str) -> O
             return None;
         };
         let is_own = text(master.get(2)?)? == node;
-        let slot = |number: u64| u16::try_from(number).ok().filter(|it| is_own && *it < SLOTS);
+        let slot = |number: u64| {
+            u16::try_from(number)
+                .ok()
+                .filter(|it| is_own && *it < SLOTS)
+        };
         Some([slot(number(first)?)?, slot(number(last)?)?])
     };
     let own = ranges.iter().filter_map(own);
