@@ -102,6 +102,6 @@ pub use stores::{Home, Memory, SetnxServer, Store, Traces};
 pub use user::User;
 pub use worker::Worker;
 pub use zookeeper::{
-    ZooKeeperChange, ZooKeeperEnsemble, ZooKeeperHome, ZooKeeperPeer, ZooKeeperServer,
+    ZooKeeperEnsemble, ZooKeeperHistory, ZooKeeperHome, ZooKeeperPeer, ZooKeeperServer,
     ZooKeeperTraffic,
 };

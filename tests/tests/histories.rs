@@ -123,6 +123,6 @@ async fn the_model_accepts_what_a_server_of_zookeeper_does() {
     };
     let begun = work_of_all(&server.url("histories")).await;
     let count = begun.len();
-    let verdict = zookeeper_verdict(server.changes(), of_this_process(begun));
+    let verdict = zookeeper_verdict(server.history(), of_this_process(begun));
     accepts_entries(&verdict, count);
 }

@@ -12,11 +12,27 @@ pub(super) struct Locks {
     steps: BTreeMap<String, Vec<Step>>,
     /// Locks that were shared, too.
     shared: BTreeSet<String>,
+    /// From where on what was done is not known whole.
+    until: Option<u64>,
+    /// How many steps that leaves out.
+    outside: usize,
 }
 
 impl Locks {
+    /// Leaves out what was done from this revision on.
+    pub(super) fn until(until: Option<u64>) -> Self {
+        Self {
+            until,
+            ..Self::default()
+        }
+    }
+
     /// An entry of a lock was written or deleted.
     pub(super) fn changed(&mut self, lock: &str, at: u64, event: Event) {
+        if self.until.is_some_and(|until| at >= until) {
+            self.outside += 1;
+            return;
+        }
         let steps = self.steps.entry(lock.to_owned()).or_default();
         steps.push(Step { at, event });
     }
@@ -34,7 +50,10 @@ impl Locks {
         for (lock, at, process) in begun {
             self.changed(&lock, at, Event::Began(process));
         }
-        let mut verdict = Verdict::default();
+        let mut verdict = Verdict {
+            outside: self.outside,
+            ..Verdict::default()
+        };
         for (name, mut steps) in self.steps {
             if self.shared.contains(&name) {
                 verdict.outside += steps.len();

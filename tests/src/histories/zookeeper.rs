@@ -8,24 +8,26 @@ use super::{
     Verdict,
     entries::{Locks, owner},
 };
-use crate::ZooKeeperChange;
+use crate::{ZooKeeperHistory, zookeeper::Change};
 
 /// The beginning of the paths of all locks, and of nothing else.
 const PREFIX: &str = "/lock/";
 
 /// What the model says of what became of the nodes, and of the bodies that began: each with its lock, its fence and its
-/// process. Locks that were also shared are left out.
+/// process. Locks that were also shared are left out, and what followed a transaction that is in no log.
 ///
 /// The nodes of a lock with the same number are one entry: that of a cooldown or ticket takes the place of the holder's in
 /// one transaction, and that of an adopter the place of the ticket's.
 pub fn zookeeper_verdict(
-    changes: Vec<ZooKeeperChange>,
+    history: ZooKeeperHistory,
     begun: impl IntoIterator<Item = (String, u64, u32)>,
 ) -> Verdict {
-    let mut locks = Locks::default();
+    let begun: Vec<_> = begun.into_iter().collect();
+    let seen = begun.iter().map(|(_, fence, _)| *fence);
+    let mut locks = Locks::until(history.missing(seen));
     // For each entry, the transaction that made it, and its present node.
     let mut entries: HashMap<String, (u64, String)> = HashMap::new();
-    for ZooKeeperChange { at, node, created } in changes {
+    for Change { at, node, created } in history.changes {
         let Some((lock, name)) = node
             .split_once(PREFIX)
             .and_then(|(_, it)| it.split_once('/'))

@@ -268,7 +268,7 @@ impl Crew {
                 Some(etcd_verdict(&cluster.members[1], &lock_name(""), begun(events)).await)
             }
             (Store::ZooKeeper(ensemble), ..) if self.promises().exclusive => {
-                Some(zookeeper_verdict(ensemble.changes(), begun(events)))
+                Some(zookeeper_verdict(ensemble.history(), begun(events)))
             }
             _ => None,
         }

@@ -13,7 +13,7 @@ use tokio::{
 
 use super::{
     ZooKeeperServer, launch,
-    log::{self, Change},
+    log::{self, History},
 };
 use crate::{Proxy, TIME_LIMIT, fixtures::LOOK_EVERY, net::free_port, within};
 
@@ -221,7 +221,7 @@ impl ZooKeeperEnsemble {
     }
 
     /// What became of all nodes, in the order of the ensemble.
-    pub fn changes(&self) -> Vec<Change> {
+    pub fn history(&self) -> History {
         log::agreed(&self.servers)
     }
 

@@ -3,9 +3,9 @@
 //! Source: `FileTxnLog` of the server, and the records of `zookeeper.jute`.
 
 use std::{
-    collections::{BTreeMap, HashSet},
+    collections::{BTreeMap, BTreeSet},
     fs,
-    path::Path,
+    path::PathBuf,
 };
 
 use super::ZooKeeperServer;
@@ -15,6 +15,9 @@ const MARK: &[u8] = b"ZKLG";
 const HEADER: usize = 16;
 /// The end of a transaction; where a server was killed while it wrote one, zeros are there instead.
 const END: u8 = b'B';
+
+/// The part of a number that counts; the other one is the epoch.
+const COUNTER: u64 = 0xffff_ffff;
 
 /// The types of transactions that concern nodes.
 const CREATE: i32 = 1;
@@ -38,6 +41,48 @@ pub struct Change {
     pub created: Option<String>,
 }
 
+/// What servers have done, as far as their logs tell it.
+#[derive(Debug)]
+pub struct History {
+    /// What became of all nodes, in the servers' order.
+    pub changes: Vec<Change>,
+    /// The numbers of the transactions that these come from.
+    logged: BTreeSet<u64>,
+    /// The numbers of the last transactions in the servers' snapshots.
+    saved: BTreeSet<u64>,
+}
+
+impl History {
+    fn new(transactions: BTreeMap<u64, Transaction>, saved: BTreeSet<u64>) -> Self {
+        Self {
+            logged: transactions.keys().copied().collect(),
+            changes: changes(transactions),
+            saved,
+        }
+    }
+
+    /// The first transaction that the logs do not have, although one behind it was carried out: they have that one, or a
+    /// snapshot has, or clients have `seen` it. The numbers of an epoch begin at 1, and none is left out.
+    ///
+    /// A server that joins a new leader may get transactions in a snapshot alone, and may cut off the end of its log and
+    /// keep the data.
+    pub fn missing(&self, seen: impl IntoIterator<Item = u64>) -> Option<u64> {
+        let mut done = &self.logged | &self.saved;
+        done.extend(seen);
+        let mut next = 1;
+        for at in done.into_iter().filter(|at| at & COUNTER > 0) {
+            if at & !COUNTER != next & !COUNTER {
+                next = (at & !COUNTER) + 1;
+            }
+            if at > next || !self.logged.contains(&at) {
+                return Some(next);
+            }
+            next = at + 1;
+        }
+        None
+    }
+}
+
 /// A transaction.
 #[derive(Debug)]
 struct Transaction {
@@ -58,39 +103,49 @@ enum Step {
 
 impl ZooKeeperServer {
     /// What became of all nodes, in the server's order.
-    pub fn changes(&self) -> Vec<Change> {
-        changes(self.transactions())
+    pub fn history(&self) -> History {
+        History::new(self.transactions(), self.saved().collect())
     }
 
     fn transactions(&self) -> BTreeMap<u64, Transaction> {
-        let folder = self.directory.path().join("data/version-2");
         let mut all = BTreeMap::new();
-        for file in fs::read_dir(folder).expect("its data") {
-            let file = file.expect("a file").path();
-            if is_log(&file) {
-                read(&fs::read(file).expect("a log"), &mut all);
-            }
+        for (file, _) in self.files("log.") {
+            read(&fs::read(file).expect("a log"), &mut all);
         }
         all
+    }
+
+    /// The numbers of the last transactions in its snapshots.
+    fn saved(&self) -> impl Iterator<Item = u64> {
+        self.files("snapshot.").map(|(_, number)| number)
+    }
+
+    /// Its files of a kind, with the numbers in their names.
+    fn files(&self, kind: &str) -> impl Iterator<Item = (PathBuf, u64)> {
+        let folder = self.directory.path().join("data/version-2");
+        fs::read_dir(folder)
+            .expect("its data")
+            .filter_map(move |file| {
+                let file = file.expect("a file").path();
+                let number = file.file_name()?.to_str()?.strip_prefix(kind)?;
+                let number = u64::from_str_radix(number, 16).ok()?;
+                Some((file, number))
+            })
     }
 }
 
 /// What became of all nodes by the logs of three servers: a transaction that two of them have was agreed on. What a leader
 /// had alone when it was cut off may stay in its log.
-pub(super) fn agreed(servers: &[ZooKeeperServer]) -> Vec<Change> {
+pub(super) fn agreed(servers: &[ZooKeeperServer]) -> History {
     let logs = servers.iter().map(ZooKeeperServer::transactions);
-    let (mut seen, mut agreed) = (HashSet::new(), BTreeMap::new());
+    let (mut seen, mut agreed) = (BTreeSet::new(), BTreeMap::new());
     for (at, transaction) in logs.flatten() {
         if !seen.insert(at) {
             agreed.insert(at, transaction);
         }
     }
-    changes(agreed)
-}
-
-fn is_log(file: &Path) -> bool {
-    let name = file.file_name().map(|it| it.to_string_lossy());
-    name.is_some_and(|it| it.starts_with("log."))
+    let saved = servers.iter().flat_map(ZooKeeperServer::saved).collect();
+    History::new(agreed, saved)
 }
 
 /// Resolves which nodes end with a session.
@@ -290,6 +345,25 @@ mod tests {
         changes
             .map(|it| (it.at, it.node, it.created.is_some()))
             .collect()
+    }
+
+    #[test]
+    fn what_was_done_and_is_in_no_log_is_noticed() {
+        let epoch = |epoch: u64, count: u64| (1..=count).map(move |at| (epoch << 32) + at);
+        let history = |logged: &[u64], saved: &[u64]| History {
+            changes: Vec::new(),
+            logged: logged.iter().copied().collect(),
+            saved: saved.iter().copied().collect(),
+        };
+        let logged: Vec<_> = epoch(1, 4).chain(epoch(3, 2)).collect();
+        let (first, third) = (1 << 32, 3 << 32);
+        let whole = history(&logged, &[0, first, first + 4, third]);
+        assert_eq!(whole.missing([first + 2]), None);
+        assert_eq!(whole.missing([first + 7, third + 9]), Some(first + 5));
+        assert_eq!(history(&logged, &[third + 3]).missing([]), Some(third + 3));
+        let holed = [&logged[..2], &logged[3..]].concat();
+        assert_eq!(history(&holed, &[]).missing([]), Some(first + 3));
+        assert_eq!(history(&logged[1..], &[]).missing([]), Some(first + 1));
     }
 
     #[test]

@@ -13,9 +13,10 @@ use std::{
 use tempfile::TempDir;
 use tokio::sync::Mutex;
 
+pub(crate) use self::log::Change;
 pub use self::{
     ensemble::{ZooKeeperEnsemble, ZooKeeperTraffic},
-    log::Change as ZooKeeperChange,
+    log::History as ZooKeeperHistory,
     peer::ZooKeeperPeer,
 };
 use crate::{
