@@ -87,21 +87,23 @@ pub(super) async fn noted_from<F: Future>(
     grants: &[Grant],
     history: &History,
 ) -> Result<F::Output, LockError> {
-    let before = Mutex::new((Duration::ZERO, true));
+    let before = Mutex::new((Duration::ZERO, Duration::ZERO, true));
     let mut body = pin!(body);
     let mut kind = first;
     let mut holding = pin!(guard.hold(poll_fn(|cx| {
-        let (at, held) = *before.lock().expect("no panic");
+        let (at, deadline, held) = *before.lock().expect("no panic");
         let polled = body.as_mut().poll(cx);
         let until = monotonic();
         for grant in grants {
-            history.note_from(at, until, if held { kind } else { Kind::Late }, *grant);
+            let kind = if held { kind } else { Kind::Late };
+            history.note_from(at, until, deadline, kind, *grant);
         }
         kind = Kind::Poll;
         polled
     })));
     poll_fn(|cx| {
-        *before.lock().expect("no panic") = (monotonic(), guard.is_held());
+        let (at, held) = (monotonic(), guard.is_held());
+        *before.lock().expect("no panic") = (at, at + guard.remaining(), held);
         holding.as_mut().poll(cx)
     })
     .await

@@ -135,6 +135,8 @@ pub(super) struct Event {
     pub(super) at: Duration,
     /// When a poll had ended; else the same.
     pub(super) until: Duration,
+    /// For a poll, the local deadline that was known before it, if the library tells.
+    pub(super) deadline: Option<Duration>,
     /// What happened.
     pub(super) kind: Kind,
     /// Under which grant.
@@ -172,11 +174,18 @@ impl History {
 
     /// Notes an event of an earlier moment.
     pub(super) fn note_at(&self, at: Duration, kind: Kind, grant: Grant) {
-        self.note_from(at, at, kind, grant);
+        self.note_from(at, at, at, kind, grant);
     }
 
     /// Notes a poll that has ended.
-    pub(super) fn note_from(&self, at: Duration, until: Duration, kind: Kind, grant: Grant) {
+    pub(super) fn note_from(
+        &self,
+        at: Duration,
+        until: Duration,
+        deadline: Duration,
+        kind: Kind,
+        grant: Grant,
+    ) {
         let name = KINDS.iter().find(|(known, _)| *known == kind);
         let (_, name) = name.expect("all kinds have names");
         let Grant {
@@ -186,10 +195,10 @@ impl History {
             number,
             ..
         } = grant;
-        let until = until.as_nanos();
+        let (until, deadline) = (until.as_nanos(), deadline.as_nanos());
         self.log.note(
             at,
-            format_args!("{name} {key} {fence} {mode} {number} {until}"),
+            format_args!("{name} {key} {fence} {mode} {number} {until} {deadline}"),
         );
     }
 }
@@ -201,13 +210,15 @@ pub(super) fn read(directory: &Path) -> io::Result<Vec<Event>> {
 
 fn parse(process: &str, at: Duration, words: &str) -> Event {
     let words: Vec<_> = words.split(' ').collect();
-    let [name, key, fence, mode, number, until] = words[..] else {
+    let [name, key, fence, mode, number, until, ref deadline @ ..] = words[..] else {
         panic!("lines are written whole: {words:?}");
     };
+    let time = |text: &str| Duration::from_nanos(text.parse().expect("nanoseconds"));
     let kind = KINDS.iter().find(|(_, known)| *known == name);
     Event {
         at,
-        until: Duration::from_nanos(until.parse().expect("nanoseconds")),
+        until: time(until),
+        deadline: deadline.first().map(|it| time(it)),
         kind: kind.expect("a known kind").0,
         grant: Grant {
             key: key.parse().expect("a key"),
@@ -233,8 +244,15 @@ impl Event {
         Self {
             at: Duration::from_millis(at),
             until: Duration::from_millis(until),
+            deadline: None,
             kind,
             grant,
         }
+    }
+
+    /// The same under a local deadline.
+    pub(super) fn under(self, deadline: u64) -> Self {
+        let deadline = Some(Duration::from_millis(deadline));
+        Self { deadline, ..self }
     }
 }

@@ -21,7 +21,7 @@ pub(super) struct Overlap {
     pub(super) at: Duration,
     /// For how long the poll of the one ran on when that of the other had begun; nothing if it had ended.
     pub(super) lasted: Duration,
-    /// Whether the first one's poll was longer than any may be.
+    /// Whether the first one's poll ran on for longer than any may, behind the deadline.
     pub(super) overlong: bool,
 }
 
@@ -83,7 +83,7 @@ pub(super) fn overlaps(events: &[&Event], margin: Duration) -> Vec<Overlap> {
 fn beside(poll: &Event, running: &[&Event], order: &Order, margin: Duration) -> Vec<Overlap> {
     let others = running.iter().filter(|it| it.grant != poll.grant);
     let overlap = |other: &&Event| {
-        // A poll that was too long is excused towards those who enter after it, and not the other way round.
+        // A poll that was too long is excused towards those who enter after its lease, and not the other way round.
         let is_first = order.number(other.grant) < order.number(poll.grant);
         let [first, second] = if is_first {
             [other.grant, poll.grant]
@@ -95,7 +95,7 @@ fn beside(poll: &Event, running: &[&Event], order: &Order, margin: Duration) -> 
             second,
             at: poll.at,
             lasted: other.until.saturating_sub(poll.at),
-            overlong: is_first && other.until.saturating_sub(other.at) > margin,
+            overlong: is_first && is_excused(other, poll.at, margin),
         }
     };
     let (sharing, excluded): (Vec<_>, Vec<_>) =
@@ -109,6 +109,14 @@ fn beside(poll: &Event, running: &[&Event], order: &Order, margin: Duration) -> 
         }
     }
     found
+}
+
+/// Whether another holder may enter at this time, while a poll runs: its lease has ended, as far as is known.
+fn is_excused(poll: &Event, at: Duration, margin: Duration) -> bool {
+    match poll.deadline {
+        Some(deadline) => at > deadline.max(poll.at) + margin,
+        None => poll.until.saturating_sub(poll.at) > margin,
+    }
 }
 
 /// In which order bodies were entered.
@@ -186,6 +194,17 @@ mod tests {
     fn a_poll_that_is_longer_than_the_margin_is_told_apart() {
         let polls = [(1, 0, 10), (1, 20, 71), (2, 60, 65)];
         assert_eq!(found(Mode::Alone, &polls), [(1, 2, true)]);
+    }
+
+    #[test]
+    fn a_poll_is_not_excused_before_its_lease_ends_however_long_it_is() {
+        let second = Event::poll(2, Mode::Alone, Kind::Enter, 350, 351);
+        for (deadline, excused) in [(299, true), (300, false), (10, true)] {
+            let first = Event::poll(1, Mode::Alone, Kind::Enter, 20, 400).under(deadline);
+            let found = overlaps(&[&first, &second], MARGIN);
+            assert_eq!(found.len(), 1, "{found:?}");
+            assert_eq!(found[0].overlong, excused, "{deadline}");
+        }
     }
 
     #[test]
