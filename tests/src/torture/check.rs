@@ -46,6 +46,10 @@ pub struct Report {
     pub violations: Vec<String>,
 }
 
+/// How often a key is to be expected before it says something that nobody has got it: by chance that is once in three
+/// million times.
+const WANTED: f64 = 15.0;
+
 /// What a run has to keep, beside that no body is polled after its deadline.
 #[derive(Clone, Copy, Debug)]
 #[expect(
@@ -93,11 +97,13 @@ pub(super) fn check(events: &[Event], healed: &[Duration], promises: Promises) -
     for event in events {
         keys.entry(event.grant.key).or_default().push(event);
     }
+    let asked = events.iter().filter(|event| event.kind == Kind::Asked);
+    let end = asked.map(|event| event.at).max().unwrap_or_default();
     for (key, events) in &keys {
         report.check_order(events, promises);
         // A ticket whose time has got longer keeps its lock closed.
         if promises.expiry || !(HANDED_KEY..LEADER_KEY).contains(key) {
-            report.measure_recovery(events, healed);
+            report.measure_recovery(events, healed, end);
         }
         report.measure_waits(events);
     }
@@ -206,8 +212,9 @@ impl Report {
     }
 
     /// A body that was running when the fault ended may run on, and a key may be free since nobody asks for it: the time
-    /// counts from the last sign of life and from the question.
-    fn measure_recovery(&mut self, events: &[&Event], healed: &[Duration]) {
+    /// counts from the last sign of life and from the question. A key that nobody gets any more counts until the `end`,
+    /// when the last ones asked for locks, if it was wanted often before.
+    fn measure_recovery(&mut self, events: &[&Event], healed: &[Duration], end: Duration) {
         let mut asked = HashMap::new();
         let mut alive = Vec::new();
         for event in events {
@@ -219,20 +226,29 @@ impl Report {
                 _ => alive.push(*event),
             }
         }
+        let entries = alive.iter().filter(|it| it.kind == Kind::Enter).count();
+        let began = alive.first().map_or(end, |it| it.at);
+        #[expect(clippy::cast_precision_loss, reason = "counts are small")]
+        let often = entries as f64 / end.saturating_sub(began).as_secs_f64().max(1.0);
         for healed in healed {
             let after = alive.partition_point(|event| event.at <= *healed);
             let entered = alive[after..].iter().position(|it| it.kind == Kind::Enter);
-            // The last faults may have no body after them, as the run ends.
-            let Some(next) = entered.map(|further| after + further) else {
+            let next = entered.map_or(alive.len(), |further| after + further);
+            let before = next.checked_sub(1).map(|last| alive[last]);
+            let next = alive.get(next);
+            let wanted = next.and_then(|it| asked.get(&it.grant).copied());
+            let from = [before.map(|it| it.at), wanted, Some(*healed)];
+            let from = from.into_iter().flatten().max().unwrap_or_default();
+            let until = next.map_or(end, |it| it.at);
+            let still = until.saturating_sub(from);
+            if next.is_none() && still.mul_f64(often).as_secs_f64() < WANTED {
                 continue;
-            };
-            let before = next.checked_sub(1).map(|last| alive[last].at);
-            let wanted = asked.get(&alive[next].grant).copied();
-            let from = [before, wanted, Some(*healed)].into_iter().flatten().max();
-            let still = alive[next].at.saturating_sub(from.unwrap_or_default());
-            if still > self.recovery {
+            }
+            if still > self.recovery
+                && let Some(one) = next.or(before.as_ref())
+            {
                 self.recovery = still;
-                self.slowest = Some((alive[next].grant.key, alive[next].at));
+                self.slowest = Some((one.grant.key, until));
             }
         }
     }
@@ -355,6 +371,31 @@ mod tests {
         let found = violations(&three);
         assert_eq!(found.len(), 1, "{found:?}");
         assert!(found[0].contains("grant 3") && found[0].contains("one too many"));
+    }
+
+    #[test]
+    fn a_key_that_nobody_gets_any_more_has_not_recovered() {
+        let event = |key, kind, at| {
+            let mut event = Event::poll(1, Mode::Alone, kind, at, at);
+            event.grant.key = key;
+            event
+        };
+        let healed = [Duration::from_millis(100)];
+        let still = |events: &[Event]| {
+            let report = check(events, &healed, PROMISES);
+            (report.recovery.as_millis(), report.slowest.map(|it| it.0))
+        };
+        let mut events: Vec<_> = (0..50).map(|at| event(0, Kind::Enter, at)).collect();
+        events.extend([
+            event(1, Kind::Enter, 150),
+            event(2, Kind::Asked, 900),
+            event(2, Kind::Enter, 910),
+        ]);
+        assert_eq!(still(&events), (800, Some(0)));
+        let seldom = &events[40..];
+        assert_eq!(still(seldom), (50, Some(1)));
+        events.insert(50, event(0, Kind::Done, 850));
+        assert_eq!(still(&events), (50, Some(1)));
     }
 
     #[test]
