@@ -25,14 +25,17 @@ struct Watched {
     renew_at: Option<Moment>,
     /// When it ends at the server, as late as its last renewal may have set that.
     ends: Moment,
+    /// What a renewal may give: what was asked for, or more if more was granted.
+    ttl: Duration,
     /// Its position in the agenda.
     at: Moment,
 }
 
 impl Watched {
-    fn new(lease: Arc<Lease>, renew_at: Option<Moment>, ends: Moment) -> Self {
+    fn new(lease: Arc<Lease>, renew_at: Option<Moment>, ends: Moment, ttl: Duration) -> Self {
         let mut this = Self {
             at: lease.deadline(),
+            ttl: lease.terms.ttl.max(ttl),
             lease,
             renew_at,
             ends,
@@ -79,13 +82,13 @@ impl Watchdog {
         } else {
             (lease.terms.renew && !lease.is_final()).then(|| next_renewal(since, ttl))
         };
-        self.add(Watched::new(lease, renew_at, since.after(ttl)));
+        self.add(Watched::new(lease, renew_at, since.after(ttl), ttl));
     }
 
     /// Watches a lease that is not renewed, but only ends.
     pub(crate) fn limit(&mut self, lease: Arc<Lease>) {
-        let ends = lease.deadline();
-        self.add(Watched::new(lease, None, ends));
+        let (ends, ttl) = (lease.deadline(), Duration::ZERO);
+        self.add(Watched::new(lease, None, ends, ttl));
     }
 
     fn add(&mut self, watched: Watched) {
@@ -134,6 +137,7 @@ impl Watchdog {
         let terms = &watched.lease.terms;
         let left = watched.lease.deadline().since(now);
         watched.ends = watched.ends.max(since.after(ttl));
+        watched.ttl = watched.ttl.max(ttl);
         if !left.is_zero() {
             watched.lease.extend(deadline(since, ttl));
             let goes_on = terms.renew || falls_short(&watched.lease, since, ttl);
@@ -169,7 +173,7 @@ impl Watchdog {
         }
         watched.renew_at = None;
         // Also if its answer is lost or late.
-        watched.ends = watched.ends.max(now.after(watched.lease.terms.ttl));
+        watched.ends = watched.ends.max(now.after(watched.ttl));
         self.enter(id);
         Some(Due::Renew(id))
     }
@@ -265,6 +269,20 @@ mod tests {
         assert!(tries > 10, "{tries}");
         assert!(watchdog.is_empty());
         assert_eq!(held.deadline(), now);
+    }
+
+    #[test]
+    fn a_renewal_without_an_answer_may_have_given_what_was_granted() {
+        for (granted, longest) in [(2 * TTL, 2 * TTL), (TTL, TTL), (TTL / 4, TTL)] {
+            let (mut watchdog, ..) = lease(true, granted);
+            let asked = watchdog.next_wakeup().unwrap();
+            assert!(matches!(watchdog.due(asked), Some(Due::Renew(_))));
+            let end = watchdog.next_wakeup().unwrap();
+            let Some(Due::Lapsed(_, ends)) = watchdog.due(end) else {
+                panic!("its deadline has passed");
+            };
+            assert_eq!(ends, asked.after(longest));
+        }
     }
 
     #[test]

@@ -185,7 +185,7 @@ impl ZooKeeper {
         };
         let session = Session::new(identity, opened.welcome.timeout, opened.sent);
         self.link.established(now, opened, session.call_timeout());
-        self.queue.connected(session, self.link.seen());
+        self.queue.connected(now, session, self.link.seen());
     }
 
     fn broken(&mut self, cause: &Cause, unanswered: Vec<Recipient>) {
@@ -211,7 +211,7 @@ impl ZooKeeper {
             self.link.refused(now, &cause);
         }
         self.link.forget_session();
-        self.queue.session_over();
+        self.queue.session_over(now);
     }
 
     /// The server has answered to the creation of the session's node.

@@ -59,9 +59,10 @@ impl Session {
         deadline(self.since, self.timeout)
     }
 
-    /// When the servers may end it.
+    /// When the servers end it, as late as what was sent last may have set that.
     pub(crate) fn ends(&self) -> Moment {
-        self.since.after(self.timeout)
+        let sent = self.in_flight.unwrap_or(self.last);
+        sent.max(self.last).after(self.timeout)
     }
 
     /// When the next heartbeat is due; `None` while one is in flight.
@@ -138,6 +139,17 @@ mod tests {
         assert_eq!(session.deadline(), deadline(first, TIMEOUT));
         session.confirmed();
         assert_eq!(session.since(), first, "nothing was in flight");
+    }
+
+    #[test]
+    fn it_may_last_from_what_was_sent_last_also_without_an_answer() {
+        let start = Moment::from_nanos(1);
+        let mut session = session(start);
+        assert_eq!(session.ends(), start.after(TIMEOUT));
+        let beat = start.after(TIMEOUT / 4);
+        session.sent(beat);
+        assert_eq!(session.ends(), beat.after(TIMEOUT));
+        assert_eq!(session.deadline(), deadline(start, TIMEOUT));
     }
 
     #[test]

@@ -42,6 +42,8 @@ impl Trouble {
             8 => Self::NotNow(cause),
             16 => Self::LoggedOut(cause),
             3 if message.contains("revision of auth store is old") => Self::LoggedOut(cause),
+            // Users were introduced since the login, which said that there are none.
+            3 if message.contains("user name is empty") => Self::LoggedOut(cause),
             1 | 2 | 4 | 10 | 13 | 14 | 15 => Self::Unknown(cause),
             _ => Self::Never(cause),
         }
@@ -99,6 +101,7 @@ mod tests {
         for (code, message) in [
             (16, "etcdserver: invalid auth token"),
             (3, "etcdserver: revision of auth store is old"),
+            (3, "etcdserver: user name is empty"),
         ] {
             assert!(matches!(of(code, message), Trouble::LoggedOut(_)));
         }

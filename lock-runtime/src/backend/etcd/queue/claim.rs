@@ -55,6 +55,8 @@ pub(super) struct Claim {
     pub(super) unwatched: bool,
     /// Whether a call without an answer may have made its entry.
     pub(super) may_be_made: bool,
+    /// Whether the lease of its session is kept alive for it.
+    pub(super) uses_lease: bool,
     /// The lease on which it has adopted its ticket, or may have.
     pub(super) adopted_on: Option<i64>,
     /// Whether a call without an answer may have deleted its entry.
@@ -146,6 +148,7 @@ impl Claim {
             announces: false,
             unwatched: false,
             may_be_made: false,
+            uses_lease: true,
             adopted_on: None,
             may_be_deleted: false,
             takes_back: false,

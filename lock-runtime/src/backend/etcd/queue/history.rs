@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::claim::Claim;
+use super::claim::{Claim, Stage};
 use super::noted::{DAY, History, Lease, Noted};
 use super::order::{PAUSE, Recipient};
 use super::{Queue, Step};
@@ -34,9 +34,12 @@ impl Queue {
 
     /// Notes can be written from here on, or the lease is asked for again.
     pub(super) fn lease_of_notes(&mut self, now: Moment, result: Result<Reply, Trouble>) {
-        let Ok(Reply::Lease(granted)) = result else {
-            self.history.lease = Lease::Due(now.after(PAUSE));
-            return;
+        let granted = match result {
+            Ok(Reply::Lease(granted)) => granted,
+            refused => {
+                self.history.lease = Lease::Due(now.after(PAUSE));
+                return self.lacks_notes(refused.err());
+            }
         };
         self.history.lease = Lease::Granted {
             id: granted.id,
@@ -44,6 +47,18 @@ impl Queue {
         };
         for id in self.claims.ids(Claim::acquires) {
             self.go_on(now, id);
+        }
+    }
+
+    /// Those that enter wait for that lease.
+    fn lacks_notes(&mut self, trouble: Option<Trouble>) {
+        let Some(trouble) = trouble else {
+            return;
+        };
+        let stages = [Stage::Unsent, Stage::Noting];
+        let waits = |claim: &Claim| claim.acquires() && stages.contains(&claim.stage);
+        for id in self.claims.ids(waits) {
+            self.trouble(id, &trouble);
         }
     }
 

@@ -384,6 +384,7 @@ impl Queue {
             ) => {
                 let result = Err(cause.clone());
                 self.claims.report(Outcome::Released { id, result });
+                self.uses_no_lease(id);
                 pause = LONG_PAUSE;
             }
             _ => {}

@@ -211,6 +211,17 @@ impl Queue {
             let said = || Trouble::said(UNCONFIRMED);
             let result = Err(self.down.clone().unwrap_or_else(said).cause());
             self.claims.report(Outcome::Released { id, result });
+            self.uses_no_lease(id);
+        }
+    }
+
+    /// The lease is not kept alive for a claim that cannot leave: its entry goes when the lease ends.
+    pub(super) fn uses_no_lease(&mut self, id: LeaseId) {
+        if let Some(claim) = self.claims.get_mut(&id)
+            && std::mem::take(&mut claim.uses_lease)
+            && let Some(session) = self.sessions.get_mut(&claim.ttl())
+        {
+            session.users -= 1;
         }
     }
 
@@ -234,7 +245,9 @@ impl Queue {
         if let Some(slot) = claim.slot.filter(|_| !claim.is_unsure()) {
             self.slots.free(&claim.terms.key, slot);
         }
-        if let Some(session) = self.sessions.get_mut(&claim.ttl()) {
+        if let Some(session) = self.sessions.get_mut(&claim.ttl())
+            && claim.uses_lease
+        {
             session.users -= 1;
         }
     }

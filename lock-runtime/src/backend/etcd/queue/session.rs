@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::claim::call_timeout;
 use super::lease::{Beat, Marker, Open, Quorum, SessionEvent};
-use super::order::{PAUSE, Recipient, SessionStep as Step};
+use super::order::{LONG_PAUSE, PAUSE, Recipient, SessionStep as Step};
 use crate::backend::etcd::protocol::call::{Call, Reply, Sent};
 use crate::backend::etcd::protocol::keys::Keys;
 use crate::backend::etcd::protocol::trouble::{Trouble, cause};
@@ -203,7 +203,7 @@ impl Session {
                     None => Some(open.next_beat).filter(is_used),
                 };
                 let mark = match open.marker {
-                    Marker::Due(at) => Some(at),
+                    Marker::Due(at) => Some(at).filter(is_used),
                     _ => None,
                 };
                 beat.into_iter().chain(mark).min()
@@ -215,7 +215,9 @@ impl Session {
     pub(super) fn tick(&mut self, now: Moment, around: &mut Surroundings<'_>) -> SessionEvent {
         match &mut self.state {
             State::Closed { .. } if self.users > 0 => self.open(now, around),
-            State::Open(open) if matches!(open.marker, Marker::Due(at) if at <= now) => {
+            State::Open(open)
+                if self.users > 0 && matches!(open.marker, Marker::Due(at) if at <= now) =>
+            {
                 self.move_on(now, around);
             }
             _ => {}
@@ -257,7 +259,9 @@ impl Session {
                 }
                 Err(Trouble::NoLease(_)) => self.lost(now),
                 result => {
-                    open.marker = Marker::Due(now.after(PAUSE));
+                    let is_refused = matches!(result, Err(Trouble::Never(_)));
+                    let pause = if is_refused { LONG_PAUSE } else { PAUSE };
+                    open.marker = Marker::Due(now.after(pause));
                     failed(result)
                 }
             },

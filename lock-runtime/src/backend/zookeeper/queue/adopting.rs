@@ -60,7 +60,7 @@ impl Queue {
         }
         let session = self.session.as_ref().map(|it| it.identity.id);
         // It would be there.
-        claim.adopted_in.take_if(|it| Some(*it) == session);
+        claim.adopted_in.retain(|it| Some(*it) != session);
         let is_it = |entry: &&Entry| adopts.is_some_and(|it| entry.is_of_ticket(it, kind));
         if let Some(ticket) = queue.iter().find(is_it).filter(|_| !claim.unwanted) {
             return self.ask_entry(id, *ticket, false, Step::Ticket(*ticket));
@@ -86,7 +86,7 @@ impl Queue {
             return;
         };
         claim.stage = Stage::Adopting;
-        claim.adopted_in.get_or_insert(session.identity.id);
+        claim.adopted_in.insert(session.identity.id);
         let own = Op::Create {
             path: self.requests.path(claim, ticket.adopted(claim.token)),
             data: claim.data(session.timeout),
@@ -130,7 +130,8 @@ impl Queue {
             return;
         };
         let session = self.session.as_ref().map(|it| it.identity.id);
-        let is_lost = !claim.unwanted && claim.adopted_in.is_some_and(|it| Some(it) != session);
+        let mut adopted_in = claim.adopted_in.iter();
+        let is_lost = !claim.unwanted && adopted_in.any(|it| Some(*it) != session);
         self.claims.retire(if is_lost {
             let cause = cause(Trouble::SessionOver);
             Outcome::Failed { id, cause }
@@ -147,7 +148,8 @@ impl Queue {
         let session = self.session.as_ref().map(|it| it.identity.id);
         let claim = self.claims.get_mut(&id);
         let may_be_adopted = |it: &&mut Claim| {
-            it.stage == Stage::Seeking && it.adopted_in.is_some() && it.adopted_in == session
+            let in_session = session.is_some_and(|it_is| it.adopted_in.contains(&it_is));
+            it.stage == Stage::Seeking && in_session
         };
         if let Some(claim) = claim.filter(may_be_adopted) {
             // Its node may be there. It is looked for with each heartbeat.

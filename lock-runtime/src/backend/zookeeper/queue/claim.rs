@@ -1,5 +1,6 @@
 //! One acquisition, from its request to its release.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -61,8 +62,8 @@ pub(super) struct Claim {
     pub(super) closing: Option<Closing>,
     /// How far it is a reader that was a writer, if it is.
     pub(super) downgrade: Option<Downgrade>,
-    /// The session in which it has adopted its ticket, or may have.
-    pub(super) adopted_in: Option<i64>,
+    /// The sessions in which it has adopted its ticket, or may have.
+    pub(super) adopted_in: BTreeSet<i64>,
     /// The node from which a ticket was asked for that reached nobody.
     pub(super) former: Option<Entry>,
 }
@@ -142,7 +143,7 @@ impl Claim {
             renewing: false,
             closing: None,
             downgrade: None,
-            adopted_in: None,
+            adopted_in: BTreeSet::new(),
             former: None,
         }
     }

@@ -17,14 +17,14 @@ use crate::types::terms::LeaseId;
 impl Queue {
     /// A server answers for a session: the one that there was, or another one. `seen`
     /// is the last change that is known.
-    pub(in super::super) fn connected(&mut self, session: Session, seen: i64) {
+    pub(in super::super) fn connected(&mut self, now: Moment, session: Session, seen: i64) {
         match &mut self.session {
             Some(known) if known.identity.id == session.identity.id => {
                 known.resume(&session);
                 self.resume(seen);
             }
             _ => {
-                self.session_over();
+                self.session_over(now);
                 self.start(session);
             }
         }
@@ -33,6 +33,7 @@ impl Queue {
     fn start(&mut self, session: Session) {
         self.requests.create_session(&session);
         self.session = Some(session);
+        self.requests.discard_leftovers();
         for id in self.claims.ids(|_| true) {
             self.begin(id);
         }
@@ -139,10 +140,10 @@ impl Queue {
     }
 
     /// The session has ended, or may have: all its nodes are gone, or will be.
-    pub(in super::super) fn session_over(&mut self) {
+    pub(in super::super) fn session_over(&mut self, now: Moment) {
         self.session = None;
         self.watches.clear();
-        self.requests.clear();
+        self.requests.end_session();
         self.writes = Writes::default();
         self.claims.tokens.forget();
         for id in self.claims.ids(|_| true) {
@@ -152,7 +153,10 @@ impl Queue {
             if claim.stage == Stage::Held && !claim.unwanted {
                 self.lost(id);
             } else if let Stage::Leaving { .. } = claim.stage {
-                // It was to be deleted, and may have been.
+                // It was to be deleted, and may have been, and what keeps the lock closed may be there.
+                if let (Some(node), Some(closing)) = (claim.node, claim.closing) {
+                    self.will_open(now, id, node, closing);
+                }
                 self.may_be_issued(id);
                 self.released(id, Err(cause(Trouble::SessionOver)));
             } else if claim.unwanted {

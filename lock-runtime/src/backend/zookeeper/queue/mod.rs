@@ -328,14 +328,12 @@ impl Queue {
         let Stage::Leaving { held, again } = claim.stage else {
             return;
         };
-        if let (None | Some(Trouble::NoNode), Some(node), Some(closing)) =
-            (&trouble, claim.node, claim.closing)
+        let (node, closing) = (claim.node, claim.closing);
+        let is_ticket = matches!(closing, Some(Closing::Ticket(..)));
+        if let (None | Some(Trouble::NoNode), Some(node), Some(closing)) = (&trouble, node, closing)
         {
-            let (after, _) = claim.closed(node, closing);
-            let path = self.requests.path(claim, after);
-            self.closed.add(now, closing.time(), path);
+            self.will_open(now, id, node, closing);
         }
-        let is_ticket = matches!(claim.closing, Some(Closing::Ticket(..)));
         let result = match trouble {
             None => Ok(held),
             // It stays closed, or is anybody's.
@@ -344,7 +342,7 @@ impl Queue {
             Some(Trouble::NoNode) => Ok(held && again),
             Some(trouble) => {
                 // Its node would hold up the queue for as long as the session lasts.
-                if let Some(node) = claim.node {
+                if let (Some(claim), Some(node)) = (self.claims.get(&id), node) {
                     let path = self.requests.path(claim, node);
                     self.requests.not_discarded(path);
                 }
@@ -353,6 +351,15 @@ impl Queue {
             }
         };
         self.released(id, result);
+    }
+
+    /// Deletes later what may have taken the place of a node, and keeps the lock closed.
+    fn will_open(&mut self, now: Moment, id: LeaseId, node: Entry, closing: Closing) {
+        if let Some(claim) = self.claims.get(&id) {
+            let (after, _) = claim.closed(node, closing);
+            let path = self.requests.path(claim, after);
+            self.closed.add(now, closing.time(), path);
+        }
     }
 
     fn released(&mut self, id: LeaseId, result: Result<bool, Cause>) {

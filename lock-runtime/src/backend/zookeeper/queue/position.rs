@@ -307,7 +307,8 @@ impl Queue {
         let looks = has_entered && claim.passed.replace(entry) != Some(entry);
         if is_ahead {
             let path = self.requests.path(claim, entry);
-            self.watches.node(path, id);
+            let lives = |it| self.claims.get(&it).is_some();
+            self.watches.node(path, id, lives);
         }
         if entry.is_timed() {
             return self.is_closed(now, id, step, entry, holder, stat);
@@ -455,6 +456,18 @@ impl Queue {
                 self.ask_entry(id, node, false, Step::Enter);
             }
             None => self.look(id, false),
+        }
+    }
+
+    /// The node right ahead was gone when it was asked for. If the one of ours that has it does not know, others have
+    /// deleted it, and the queue may be another one by now.
+    pub(super) fn ahead_was_gone(&mut self, id: LeaseId) {
+        let before = self.claims.get(&id).and_then(|it| it.before);
+        let before = before.and_then(|before| self.claims.get(&before));
+        if before.is_some_and(|it| it.stage == Stage::Held) {
+            self.look(id, false);
+        } else {
+            self.ahead_is_gone(id);
         }
     }
 

@@ -80,7 +80,8 @@ impl Queue {
             (Step::Queue { watched }, Ok(Reply::Children { names, changed })) => {
                 if watched {
                     let path = self.requests.paths.lock(&claim.terms.key);
-                    self.watches.children(path, id);
+                    let lives = |it| self.claims.get(&it).is_some();
+                    self.watches.children(path, id, lives);
                 }
                 let queue = Snapshot {
                     entries: &Entry::queue(&names),
@@ -101,7 +102,7 @@ impl Queue {
             (Step::Found(_) | Step::Changed | Step::Enter, Err(Trouble::NoNode)) => {
                 self.look(id, false);
             }
-            (Step::Ahead(_), Err(Trouble::NoNode)) => self.ahead_is_gone(id),
+            (Step::Ahead(_), Err(Trouble::NoNode)) => self.ahead_was_gone(id),
             (Step::Changed, Ok(Reply::Data { stat, .. })) => claim.changed = stat.pzxid,
             (Step::Enter, Ok(_)) => self.entered(now, id),
             (Step::Waiter(_), Ok(Reply::Data { stat, .. })) => {
@@ -115,7 +116,8 @@ impl Queue {
             (Step::Own, Ok(reply)) => {
                 if let Some(node) = claim.node {
                     let path = self.requests.path(claim, node);
-                    self.watches.node(path, id);
+                    let lives = |it| self.claims.get(&it).is_some();
+                    self.watches.node(path, id, lives);
                 }
                 if matches!(&reply, Reply::Data { data, .. } if is_asked(data)) {
                     self.claims.report(Outcome::Wanted { id });

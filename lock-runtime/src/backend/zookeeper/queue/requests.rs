@@ -37,10 +37,13 @@ impl Requests {
         std::mem::take(&mut self.calls)
     }
 
-    /// Forgets all requests and deletions that were not sent.
-    pub(super) fn clear(&mut self) {
-        self.calls.clear();
-        self.leftovers.clear();
+    /// Forgets what a session has asked for, but no deletion: what keeps a lock closed outlives the session.
+    pub(super) fn end_session(&mut self) {
+        for call in self.take() {
+            if let Recipient::Leftover(path) = call.to {
+                self.not_discarded(path);
+            }
+        }
     }
 
     /// Reads the queue of a lock.

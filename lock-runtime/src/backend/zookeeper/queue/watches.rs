@@ -1,6 +1,6 @@
 //! The acquisitions that look again when a node changes.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 
 use crate::backend::zookeeper::protocol::op::Op;
 use crate::backend::zookeeper::protocol::reply::Change;
@@ -10,25 +10,37 @@ use crate::types::terms::LeaseId;
 /// on a packet of more than 1 MiB. The client in Java has the same limit.
 const MOST_BYTES: usize = 128 * 1024;
 
+/// How many may wait for a message without a look at which of them live.
+const FEW: usize = 16;
+
 /// The bytes of a path beside its text.
 const LENGTH: usize = 4;
 
 /// The nodes that messages are expected about, each of which comes once.
 #[derive(Default)]
 pub(super) struct Watches {
-    nodes: HashMap<String, Vec<LeaseId>>,
-    children: HashMap<String, Vec<LeaseId>>,
+    nodes: HashMap<String, Watchers>,
+    children: HashMap<String, Watchers>,
+}
+
+/// Those that wait for one message, in the order in which they were asked for.
+#[derive(Default)]
+struct Watchers {
+    ids: BTreeSet<LeaseId>,
+    /// With how many the next one looks for those that are gone.
+    full: usize,
 }
 
 impl Watches {
-    /// Somebody has asked for a message about a node.
-    pub(super) fn node(&mut self, path: String, id: LeaseId) {
-        add(&mut self.nodes, path, id);
+    /// Somebody has asked for a message about a node. Others that have and do not live any more are forgotten now and
+    /// then: a node may stay for long, and many may wait for it one after the other.
+    pub(super) fn node(&mut self, path: String, id: LeaseId, lives: impl Fn(LeaseId) -> bool) {
+        self.nodes.entry(path).or_default().add(id, lives);
     }
 
-    /// Somebody has asked for a message about the children of a node.
-    pub(super) fn children(&mut self, path: String, id: LeaseId) {
-        add(&mut self.children, path, id);
+    /// Somebody has asked for a message about the children of a node; as above.
+    pub(super) fn children(&mut self, path: String, id: LeaseId, lives: impl Fn(LeaseId) -> bool) {
+        self.children.entry(path).or_default().add(id, lives);
     }
 
     /// The recipients of a message.
@@ -41,7 +53,8 @@ impl Watches {
             Change::Deleted | Change::Children => self.children.remove(path),
             _ => None,
         };
-        [nodes, children].into_iter().flatten().flatten().collect()
+        let watchers = [nodes, children].into_iter().flatten();
+        watchers.flat_map(|it| it.ids).collect()
     }
 
     /// Asks for all of them on another connection, with the events that it has missed since `seen`.
@@ -76,10 +89,13 @@ impl Watches {
     }
 }
 
-fn add(to: &mut HashMap<String, Vec<LeaseId>>, path: String, id: LeaseId) {
-    let ids = to.entry(path).or_default();
-    if !ids.contains(&id) {
-        ids.push(id);
+impl Watchers {
+    fn add(&mut self, id: LeaseId, lives: impl Fn(LeaseId) -> bool) {
+        if self.ids.len() >= self.full {
+            self.ids.retain(|id| lives(*id));
+            self.full = FEW.max(2 * self.ids.len());
+        }
+        self.ids.insert(id);
     }
 }
 
@@ -89,12 +105,24 @@ mod tests {
     use crate::backend::zookeeper::protocol::op::Access;
 
     #[test]
+    fn those_that_have_given_up_are_forgotten_however_long_the_node_stays() {
+        let mut watches = Watches::default();
+        for number in 0..100_000 {
+            let is_among_the_last = |id: LeaseId| id.0 + 3 > number;
+            watches.node("/lock/k/x".into(), LeaseId(number), is_among_the_last);
+        }
+        let told = watches.changed("/lock/k/x", Change::Deleted);
+        assert!(told.len() <= 2 * FEW, "{} are kept", told.len());
+        assert!(told.ends_with(&[99_997, 99_998, 99_999].map(LeaseId)));
+    }
+
+    #[test]
     fn watches_are_renewed_in_parts_that_a_server_takes() {
         let mut watches = Watches::default();
         let path = |number: usize| format!("/lock/{number:0>900}");
         for number in 0..1_000 {
-            watches.node(path(number), LeaseId(1));
-            watches.children(path(number), LeaseId(1));
+            watches.node(path(number), LeaseId(1), |_| true);
+            watches.children(path(number), LeaseId(1), |_| true);
         }
         let (mut nodes, mut of_children) = (Vec::new(), Vec::new());
         for op in watches.renew(7) {

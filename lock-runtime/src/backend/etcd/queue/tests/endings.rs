@@ -117,6 +117,22 @@ fn a_cooldown_that_is_refused_until_its_end_keeps_the_lock_no_longer() {
 }
 
 #[test]
+fn those_that_wait_for_a_lease_of_notes_hear_why_there_is_none() {
+    let mut story = Story::with_history(1, 3);
+    story.acquire(0, |_| {});
+    story.open_session();
+    story.pass(Duration::ZERO);
+    let asks = story.find(|it| matches!(it, Recipient::Notes));
+    let asks = asks.expect("a lease for the notes");
+    story.answer(&asks, Err(Trouble::NotNow(cause("no room"))));
+    let outcome = story.outcome();
+    assert!(
+        matches!(outcome, Some(Outcome::Trouble { id: LeaseId(0), .. })),
+        "{outcome:?}"
+    );
+}
+
+#[test]
 fn a_lease_of_notes_that_was_revoked_ends_no_lock() {
     let mut story = Story::with_history(1, 3);
     let notes = |story: &mut Story, id| {

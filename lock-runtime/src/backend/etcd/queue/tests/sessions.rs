@@ -45,6 +45,49 @@ fn a_marker_that_is_forbidden_ends_acquisitions_at_once() {
 }
 
 #[test]
+fn a_marker_that_is_forbidden_is_written_again_once_somebody_needs_it() {
+    let mut story = Story::new(1);
+    story.acquire(1, |_| {});
+    let grant = story.session_call(SessionStep::Grant);
+    story.answer(&grant, Ok(lease(1, LEASE, 10)));
+    let mark = story.mark();
+    story.answer(&mark, Err(Trouble::Never(cause("no right"))));
+    story.outcome();
+    assert_eq!(story.queue.next_wakeup(), None);
+    story.pass(Duration::from_secs(2));
+    story.collect();
+    assert!(story.calls.is_empty(), "{:?}", story.calls);
+    story.acquire(2, |_| {});
+    story.pass(Duration::ZERO);
+    story.mark();
+}
+
+#[test]
+fn a_lease_is_not_kept_alive_for_an_entry_that_must_not_be_deleted() {
+    let mut story = Story::with_session(1);
+    story.submit(Request::Release(LeaseId(0)));
+    let delete = story.claim_call(Step::Delete);
+    story.answer(&delete, Err(Trouble::Never(cause("no right"))));
+    let outcome = story.outcome();
+    assert!(
+        matches!(outcome, Some(Outcome::Released { result: Err(_), .. })),
+        "{outcome:?}"
+    );
+    for _ in 0..20 {
+        story.pass(TTL / 10);
+        let is_beat = |it: &Recipient| matches!(it, Recipient::Session(_, SessionStep::Alive(_)));
+        assert!(story.find(is_beat).is_none());
+    }
+    // With the right again, it is deleted.
+    let delete = story.claim_call(Step::Delete);
+    story.answer(&delete, Ok(deleted(0)));
+    assert_eq!(story.queue.claims.len(), 0);
+    story.acquire(1, |_| {});
+    story.pass(Duration::ZERO);
+    story.beat();
+}
+
+#[test]
 fn whoever_is_behind_an_acquisition_that_is_forbidden_goes_on() {
     let mut story = Story::with_session(1);
     story.acquire(1, |terms| terms.ttl = Duration::from_secs(60));

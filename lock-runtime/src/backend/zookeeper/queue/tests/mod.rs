@@ -53,7 +53,7 @@ impl Scene {
     fn new() -> Self {
         let now = Moment::from_nanos(1);
         let mut queue = Queue::new(Paths::new("", "lock"));
-        queue.connected(session(7, now), 0);
+        queue.connected(now, session(7, now), 0);
         queue.calls(now);
         Self { queue, now }
     }
@@ -104,7 +104,7 @@ impl Scene {
         let cause: Cause = Arc::new(Trouble::Other(0));
         self.queue.disconnected(&cause, true);
         self.outcomes();
-        self.queue.connected(session(7, self.now), seen);
+        self.queue.connected(self.now, session(7, self.now), seen);
     }
 
     fn outcomes(&mut self) -> Vec<Outcome> {
@@ -327,7 +327,7 @@ fn what_was_held_is_lost_with_the_session_and_a_waiter_starts_over() {
     scene.calls();
     let token = scene.claim(LeaseId(2)).token;
 
-    scene.queue.connected(session(8, scene.now), 0);
+    scene.queue.connected(scene.now, session(8, scene.now), 0);
     assert!(matches!(
         scene.outcomes()[..],
         [Outcome::NotHeld { id: ID }]
@@ -592,6 +592,19 @@ fn one_right_behind_another_of_ours_looks_at_its_node_alone() {
             ..
         }]
     ));
+}
+
+#[test]
+fn behind_one_of_ours_whose_node_others_have_deleted_it_reads_the_queue() {
+    let mut scene = Scene::new();
+    let (_, mut calls) = follower(&mut scene);
+    scene.reply(calls.remove(0), Err(Trouble::NoNode));
+    let look = scene.calls().remove(0);
+    assert!(matches!(look.op, Op::Children { .. }), "{look:?}");
+    // The queue of the same numbers in another node of the lock.
+    let mine = scene.claim(LeaseId(2)).node.unwrap().to_string();
+    scene.reply(look, Ok(children(vec![others("x", 4), mine], 99)));
+    assert_eq!(scene.granted(), None);
 }
 
 #[test]

@@ -107,7 +107,7 @@ fn who_takes_back_a_ticket_deletes_the_node_from_which_it_may_come_late() {
     let [Op::Delete { path: former }, _]: [Op; 2] = parts.clone().try_into().unwrap() else {
         panic!("{parts:?}");
     };
-    scene.queue.connected(session(8, scene.now), 0);
+    scene.queue.connected(scene.now, session(8, scene.now), 0);
     assert_eq!(released(&mut scene), None);
     adopt(&mut scene);
     let look = scene.calls().pop().unwrap();
@@ -212,8 +212,8 @@ fn an_adopter_whose_session_ends_before_it_has_heard_of_its_adoption_is_not_refu
     let mut scene = Scene::new();
     adopt(&mut scene);
     found(&mut scene, TIME / 2);
-    scene.queue.session_over();
-    scene.queue.connected(session(8, scene.now), 0);
+    scene.queue.session_over(scene.now);
+    scene.queue.connected(scene.now, session(8, scene.now), 0);
     let look = scene.calls().pop().unwrap();
     scene.reply(look, Ok(children(Vec::new(), 9)));
     let outcomes = scene.outcomes();
@@ -224,6 +224,50 @@ fn an_adopter_whose_session_ends_before_it_has_heard_of_its_adoption_is_not_refu
 }
 
 #[test]
+fn an_adopter_that_is_refused_deletes_what_it_may_have_adopted_in_a_second_session() {
+    let mut scene = Scene::new();
+    adopt(&mut scene);
+    found(&mut scene, TIME / 2);
+    scene.queue.session_over(scene.now);
+    scene.queue.connected(scene.now, session(8, scene.now), 0);
+    let adopts = found(&mut scene, TIME / 2);
+    for call in adopts {
+        scene.queue.unanswered(call.to);
+    }
+    scene.queue.connected(scene.now, session(8, scene.now), 0);
+    let look = scene.calls().pop().unwrap();
+    scene.reply(look, Err(Trouble::NoRight));
+    let outcomes = scene.outcomes();
+    assert!(
+        matches!(outcomes[..], [Outcome::Failed { id: ID, .. }]),
+        "{outcomes:?}"
+    );
+    let claim = scene.queue.claims.get(&ID).expect("it is looked for");
+    assert!(claim.unwanted);
+}
+
+#[test]
+fn what_keeps_a_lock_closed_is_deleted_after_its_time_although_the_session_has_ended() {
+    let (mut scene, call) = issuing();
+    drop(call);
+    scene.queue.session_over(scene.now);
+    scene.queue.connected(scene.now, session(8, scene.now), 0);
+    scene.calls();
+    scene.now = scene.now.after(2 * TIME);
+    scene.queue.tick(scene.now);
+    let path = format!("/lock/k/{}", ticket());
+    let is_deletion = |it: &Call| it.op == Op::Delete { path: path.clone() };
+    let calls = scene.calls();
+    let deletes = calls.into_iter().filter(is_deletion);
+    let [delete] = <[_; 1]>::try_from(deletes.collect::<Vec<_>>()).unwrap();
+    // Its answer is lost with that session, too.
+    scene.queue.unanswered(delete.to);
+    scene.queue.session_over(scene.now);
+    scene.queue.connected(scene.now, session(9, scene.now), 0);
+    assert!(scene.calls().iter().any(is_deletion));
+}
+
+#[test]
 fn an_adopter_that_was_refused_before_its_session_ends_is_refused() {
     let mut scene = Scene::new();
     adopt(&mut scene);
@@ -231,8 +275,8 @@ fn an_adopter_that_was_refused_before_its_session_ends_is_refused() {
     scene.connect_again(adopts, 0);
     let look = scene.calls().pop().unwrap();
     scene.reply(look, Ok(children(vec![ticket()], 9)));
-    scene.queue.session_over();
-    scene.queue.connected(session(8, scene.now), 0);
+    scene.queue.session_over(scene.now);
+    scene.queue.connected(scene.now, session(8, scene.now), 0);
     let look = scene.calls().pop().unwrap();
     scene.reply(look, Ok(children(Vec::new(), 9)));
     assert!(is_no_ticket(&mut scene));

@@ -368,7 +368,7 @@ fn nothing_of_an_earlier_session_is_written() {
         scene.queue.unanswered(call.to);
     }
     let tokens = [1, 2, 3].map(|id| scene.claim(LeaseId(id)).token);
-    scene.queue.connected(session(8, scene.now), 0);
+    scene.queue.connected(scene.now, session(8, scene.now), 0);
     scene.served_by(&mut server);
     assert_eq!(scene.holders(), [1, 2, 3]);
     assert_eq!(server.nodes(), 3);
