@@ -43,12 +43,13 @@ enum Progress {
     /// Boxed, since it would be the largest part of the future.
     Refused(Box<LockError>),
     Unasked(Ask),
+    /// What it has got already is dropped before the handle, which may be the last one.
     Asked {
-        shared: Arc<Shared>,
         id: LeaseId,
         answer: oneshot::Receiver<Result<LockGuard, LockError>>,
         /// `None` where there is one key.
         several: Option<Box<Several>>,
+        shared: Arc<Shared>,
     },
     Answered,
 }
@@ -193,8 +194,14 @@ impl Future for Acquire {
                     },
                     answer,
                 ) => {
-                    let step = several.step(&shared, id, answer);
-                    step.map(|terms| Progress::ask(shared, &terms, Some(several)))
+                    match several.step(&shared, id, answer) {
+                        Ok(terms) => Ok(Progress::ask(shared, &terms, Some(several))),
+                        Err(answer) => {
+                            // As in `Asked`.
+                            drop(several);
+                            Err(answer)
+                        }
+                    }
                 }
                 (Progress::Asked { .. }, Some(answer)) => Err(answer.map(LockGuard::arrive)),
                 (Progress::Unasked(ask), _) => {

@@ -177,7 +177,8 @@ impl Candidate {
     /// ```
     pub async fn run<T>(self, body: impl AsyncFnOnce(&Leadership) -> T) -> Result<T, LockError> {
         let leadership = self.campaign().await?;
-        let output = leadership.run(body(&leadership)).await?;
+        let leads = &leadership;
+        let output = leadership.run(async move { body(leads).await }).await?;
         leadership.resign();
         Ok(output)
     }

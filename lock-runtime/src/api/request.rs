@@ -431,7 +431,9 @@ impl LockRequest {
     /// ```
     pub async fn run<T>(self, body: impl AsyncFnOnce(&LockGuard) -> T) -> Result<T, LockError> {
         let guard = self.acquire().await?;
-        let output = guard.hold(body(&guard)).await?;
+        let held = &guard;
+        // A closure that returns a future does some of its work before: that counts, too.
+        let output = guard.hold(async move { body(held).await }).await?;
         guard.release();
         Ok(output)
     }

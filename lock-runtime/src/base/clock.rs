@@ -99,14 +99,20 @@ impl Clock {
     /// ```
     pub fn advance(&self, time: Duration) {
         if let Source::Manual(manual) = &self.0 {
-            manual.now.fetch_add(nanos(time), Ordering::SeqCst);
+            let later = |now: u64| Some(now.saturating_add(nanos(time)));
+            // An error says that there is no later time, which is never.
+            let _ = manual
+                .now
+                .fetch_update(Ordering::SeqCst, Ordering::SeqCst, later);
             manual.moved.notify_waiters();
         }
     }
 
     pub(crate) fn now(&self) -> Moment {
         match &self.0 {
-            Source::Manual(manual) => Moment::from_nanos(1 + manual.now.load(Ordering::SeqCst)),
+            Source::Manual(manual) => {
+                Moment::from_nanos(manual.now.load(Ordering::SeqCst).saturating_add(1))
+            }
             Source::Machine => Moment::from_nanos(machine_nanos()),
             #[cfg(feature = "testing")]
             Source::Runtime(runtime, start) => {
@@ -226,4 +232,21 @@ fn machine_nanos() -> u64 {
 
     static START: Lazy<Instant> = Lazy::new(Instant::now);
     1 + nanos(START.elapsed())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_manual_clock_never_goes_back() {
+        let clock = Clock::manual();
+        clock.advance(Duration::from_secs(1));
+        let mut before = clock.now();
+        for time in [Duration::MAX, Duration::from_secs(1), Duration::MAX] {
+            clock.advance(time);
+            assert!(clock.now() >= before);
+            before = clock.now();
+        }
+    }
 }

@@ -1,6 +1,7 @@
 //! The watchdog: when to renew, and when a lease has lapsed. A state machine without
 //! I/O.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -187,6 +188,12 @@ impl Watchdog {
         self.leases.is_empty()
     }
 
+    /// All leases.
+    #[cfg(feature = "metrics")]
+    pub(crate) fn leases(&self) -> impl Iterator<Item = &Arc<Lease>> {
+        self.leases.values().map(|watched| &watched.lease)
+    }
+
     /// Forgets all leases, and returns them with the moments when they end at the server.
     pub(crate) fn forget_all(&mut self) -> Vec<(Arc<Lease>, Moment)> {
         self.agenda.clear();
@@ -202,6 +209,16 @@ impl Watchdog {
             self.agenda.remove(watched.at, id);
             watched.at = watched.next();
             self.agenda.insert(watched.at, id);
+        }
+    }
+}
+
+/// Without a driver nobody renews them, and nobody wakes the bodies under them at their deadlines.
+impl Drop for Watchdog {
+    fn drop(&mut self) {
+        for (lease, _) in self.forget_all() {
+            // A waker that panics keeps nobody else from being woken.
+            let _ = catch_unwind(AssertUnwindSafe(|| lease.end()));
         }
     }
 }
@@ -236,6 +253,14 @@ mod tests {
         let mut watchdog = Watchdog::default();
         watchdog.watch(Arc::clone(&lease), now, now, granted);
         (watchdog, lease, now)
+    }
+
+    #[test]
+    fn leases_end_with_their_driver() {
+        let (watchdog, lease, now) = lease(true, TTL);
+        assert!(lease.deadline() > now);
+        drop(watchdog);
+        assert!(lease.deadline() <= now);
     }
 
     #[test]

@@ -2,9 +2,11 @@
 
 use std::error::Error;
 use std::fmt;
-use std::future::Future;
+use std::future::{Future, poll_fn};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
 use std::sync::Arc;
+use std::task::Poll;
 use std::time::Duration;
 
 use crate::types::error::Cause;
@@ -86,13 +88,20 @@ impl Provider {
         }))
     }
 
-    /// A silent provider has failed.
+    /// A silent provider has failed, and one that panics: it does so in the turn of the driver, or of a stranger.
     pub(crate) fn ask(&self) -> Asked {
-        let asked = (self.0)();
-        Box::pin(async {
-            let answer = tokio::time::timeout(PROVIDER_TIMEOUT, asked).await;
-            let silent = "the provider of credentials did not answer in time";
-            answer.unwrap_or_else(|_| Err(Cause::from(Box::from(silent))))
+        let Self(provider) = self.clone();
+        let failed = |why: &str| Err(Cause::from(Box::from(why)));
+        Box::pin(async move {
+            let mut asked = None;
+            let answer = poll_fn(|cx| {
+                let poll = || asked.get_or_insert_with(|| provider()).as_mut().poll(cx);
+                let polled = catch_unwind(AssertUnwindSafe(poll));
+                polled
+                    .unwrap_or_else(|_| Poll::Ready(failed("the provider of credentials panicked")))
+            });
+            let answer = tokio::time::timeout(PROVIDER_TIMEOUT, answer).await;
+            answer.unwrap_or_else(|_| failed("the provider of credentials did not answer in time"))
         })
     }
 }
@@ -100,5 +109,24 @@ impl Provider {
 impl fmt::Debug for Provider {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Fn")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_provider_that_panics_has_failed() {
+        type Answer = Result<Credentials, Cause>;
+        async fn panics_later() -> Answer {
+            tokio::task::yield_now().await;
+            panic!("later")
+        }
+        let at_once = || -> std::future::Ready<Answer> { panic!("at once") };
+        for provider in [Provider::new(at_once), Provider::new(panics_later)] {
+            let error = provider.ask().await.expect_err("no credentials");
+            assert!(error.to_string().contains("panicked"), "{error}");
+        }
     }
 }

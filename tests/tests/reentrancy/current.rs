@@ -2,7 +2,7 @@
 //!
 //! Section: guarantees.md#work-that-runs-under-the-lock
 
-use lock_runtime::current;
+use lock_runtime::{LockGuard, current};
 use tests::{LONG, Store, TIME_LIMIT, on_every_store, settled, take_turn, within};
 use tokio::task::yield_now;
 
@@ -46,6 +46,14 @@ async fn current_is_the_innermost(store: Store) {
         assert_eq!(tokio::spawn(fence()).await.unwrap(), None);
     });
     within(TIME_LIMIT, work).await.unwrap();
+    // A closure that returns a future does some of its work before.
+    let work = at_once(&locks, "closure").run(|guard: &LockGuard| {
+        let seen = current().map(|it| it.fencing_token());
+        let fence = guard.fencing_token();
+        async move { (seen, fence) }
+    });
+    let (seen, fence) = within(TIME_LIMIT, work).await.unwrap();
+    assert_eq!(seen, Some(fence));
 }
 
 async fn current_releases_nothing(store: Store) {

@@ -46,7 +46,7 @@ pub fn replies(data: &[u8]) {
         return;
     };
     merge(read_all(&value));
-    if let Some(Some(slots)) = outer_slots_in(&value, "n") {
+    if let Ok(Some(slots)) = outer_slots_in(&value, "n") {
         drop(slots.map(tag_in));
     }
     if let Some(ranges) = topology::read(&value) {

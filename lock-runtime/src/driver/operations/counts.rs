@@ -8,9 +8,7 @@ impl Drop for Operations {
         for acquiring in self.acquiring.values() {
             metrics::no_longer_waiting(&acquiring.terms);
         }
-        let held = self.watchdog.forget_all();
-        let held = held.iter().map(|(lease, _)| lease);
-        for lease in held.chain(self.ended.leases()) {
+        for lease in self.watchdog.leases().chain(self.ended.leases()) {
             if !lease.is_limit() {
                 metrics::no_longer_held(&lease.terms);
             }

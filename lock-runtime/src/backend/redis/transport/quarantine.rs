@@ -164,16 +164,15 @@ async fn outer_slots(
 ) -> Result<Option<[u16; 2]>, Trouble> {
     let mut question = redis::cmd("CLUSTER");
     let answer = question.arg("SLOTS").query_async(connection).await;
-    outer_slots_in(&answer.map_err(broken)?, node).ok_or_else(mismatch)
+    outer_slots_in(&answer.map_err(broken)?, node)
 }
 
-/// `None` if this is no answer to the question.
 pub(in crate::backend::redis) fn outer_slots_in(
     answer: &Value,
     node: &str,
-) -> Option<Option<[u16; 2]>> {
+) -> Result<Option<[u16; 2]>, Trouble> {
     let Value::Array(ranges) = answer else {
-        return None;
+        return Err(mismatch());
     };
     let own = |range: &Value| {
         let Value::Array(parts) = range else {
@@ -191,7 +190,7 @@ pub(in crate::backend::redis) fn outer_slots_in(
         Some([slot(number(first)?)?, slot(number(last)?)?])
     };
     let own = ranges.iter().filter_map(own);
-    Some(own.reduce(|[first, last], [a, b]| [first.min(a), last.max(b)]))
+    Ok(own.reduce(|[first, last], [a, b]| [first.min(a), last.max(b)]))
 }
 
 /// How long a server has run at the least that says so many seconds: it subtracts the second
