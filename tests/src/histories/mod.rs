@@ -40,6 +40,9 @@ const PATIENCE: u64 = 50_000;
 
 const SECOND: u64 = 1_000_000;
 
+/// What is before the name of a lock in its keys.
+const BRACE: &str = ":{";
+
 /// Listens to all that a server does.
 #[derive(Debug)]
 pub struct HistoryWatch {
@@ -157,9 +160,8 @@ impl Seen {
             "flushall" | "flushdb" => self.leave_out_all(),
             name if is_read(name) => {}
             _ => {
-                let locks = line.words.iter().filter(|it| self.locks.contains_key(*it));
-                for lock in locks.cloned().collect::<Vec<_>>() {
-                    self.leave_out(&lock);
+                for lock in line.words.iter().filter(|it| it.contains(BRACE)) {
+                    self.leave_out(lock);
                 }
             }
         }
@@ -243,11 +245,10 @@ impl Seen {
         }
     }
 
+    /// Also a lock of which nothing else has been seen: it may be held from here on.
     fn leave_out(&mut self, owner: &str) {
         let at = self.now;
-        if let Some(lock) = self.locks.get_mut(owner) {
-            lock.take(at, Event::Outside);
-        }
+        self.lock(owner).take(at, Event::Outside);
     }
 
     fn leave_out_all(&mut self) {
@@ -319,4 +320,23 @@ fn is_read(name: &str) -> bool {
         "role",
     ];
     reads.contains(&name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_lock_whose_first_command_is_not_the_models_is_left_out() {
+        for (command, is_left_out) in [
+            (r#""eval" "return 1" "1" "lock:{k}""#, true),
+            (r#""set" "lock:{k}" "somebody""#, true),
+            (r#""get" "lock:{k}""#, false),
+        ] {
+            let mut seen = Seen::default();
+            seen.hear(&format!("+1795800686.026075 [0 127.0.0.1:7] {command}"));
+            let history = &seen.lock("lock:{k}").history;
+            assert_eq!(!history.checks(0), is_left_out, "{command}");
+        }
+    }
 }
