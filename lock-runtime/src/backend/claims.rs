@@ -66,6 +66,11 @@ impl<C> Claims<C> {
         self.table.insert(id, slot);
     }
 
+    #[cfg(any(feature = "zookeeper", feature = "etcd"))]
+    pub(crate) fn contains(&self, id: LeaseId) -> bool {
+        self.table.contains_key(&id)
+    }
+
     pub(crate) fn get(&self, id: &LeaseId) -> Option<&C> {
         self.table.get(id).map(|slot| &slot.claim)
     }

@@ -67,10 +67,27 @@ async fn a_login_that_is_refused_says_so_at_once_and_shows_no_password() {
         assert!(matches!(error, LockError::Unavailable { .. }), "{text}");
         assert!(text.contains(says) && !text.contains("wrong"), "{text}");
     }
-    let nobody = connect(&*server.url()).await;
-    let refused = within(TIME_LIMIT, nobody.lock("key").acquire()).await;
+    // It would wait for ever for what may get better.
+    let config = LockConfig::new(server.url()).unwrap();
+    let nobody = connect(config.unavailable_wait_forever()).await;
+    let asks = nobody.lock("key").wait_forever();
+    let refused = within(TIME_LIMIT, asks.acquire()).await;
     let text = refused.unwrap_err().to_string();
     assert!(text.contains("user name is empty"), "{text}");
+}
+
+// Section: etcd.md#what-it-promises
+#[tokio::test]
+async fn a_lock_outlasts_the_introduction_of_users() {
+    let Some(server) = EtcdServer::start("users that come later").await else {
+        return;
+    };
+    let locks = connect(url(&server, "shop:pass")).await;
+    let guard = take(&locks, "key", LONG).await;
+    with_users(&server).await;
+    release(take(&locks, "another", LONG).await).await;
+    assert!(guard.is_held());
+    release(guard).await;
 }
 
 // Section: etcd.md#what-it-promises

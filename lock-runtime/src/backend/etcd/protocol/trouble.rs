@@ -42,10 +42,19 @@ impl Trouble {
             8 => Self::NotNow(cause),
             16 => Self::LoggedOut(cause),
             3 if message.contains("revision of auth store is old") => Self::LoggedOut(cause),
-            // Users were introduced since the login, which said that there are none.
-            3 if message.contains("user name is empty") => Self::LoggedOut(cause),
             1 | 2 | 4 | 10 | 13 | 14 | 15 => Self::Unknown(cause),
             _ => Self::Never(cause),
+        }
+    }
+
+    /// The same for a connection with a login. If the member misses one, users were introduced since: the login said
+    /// that there are none.
+    pub(crate) fn despite_login(self) -> Self {
+        match self {
+            Self::Never(cause) if cause.to_string().contains("user name is empty") => {
+                Self::LoggedOut(cause)
+            }
+            other => other,
         }
     }
 
@@ -101,9 +110,12 @@ mod tests {
         for (code, message) in [
             (16, "etcdserver: invalid auth token"),
             (3, "etcdserver: revision of auth store is old"),
-            (3, "etcdserver: user name is empty"),
         ] {
             assert!(matches!(of(code, message), Trouble::LoggedOut(_)));
         }
+        let nobody = of(3, "etcdserver: user name is empty");
+        assert!(matches!(nobody, Trouble::Never(_)));
+        assert!(matches!(nobody.despite_login(), Trouble::LoggedOut(_)));
+        assert!(matches!(denied.despite_login(), Trouble::Never(_)));
     }
 }

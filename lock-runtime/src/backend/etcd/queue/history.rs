@@ -38,7 +38,10 @@ impl Queue {
             Ok(Reply::Lease(granted)) => granted,
             refused => {
                 self.history.lease = Lease::Due(now.after(PAUSE));
-                return self.lacks_notes(refused.err());
+                if let Err(trouble) = refused {
+                    self.lacks_notes(&trouble);
+                }
+                return;
             }
         };
         self.history.lease = Lease::Granted {
@@ -51,14 +54,11 @@ impl Queue {
     }
 
     /// Those that enter wait for that lease.
-    fn lacks_notes(&mut self, trouble: Option<Trouble>) {
-        let Some(trouble) = trouble else {
-            return;
-        };
+    fn lacks_notes(&mut self, trouble: &Trouble) {
         let stages = [Stage::Unsent, Stage::Noting];
         let waits = |claim: &Claim| claim.acquires() && stages.contains(&claim.stage);
         for id in self.claims.ids(waits) {
-            self.trouble(id, &trouble);
+            self.trouble(id, trouble);
         }
     }
 

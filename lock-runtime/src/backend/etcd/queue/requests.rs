@@ -1,6 +1,7 @@
 //! Begins the requests of the driver, and ends claims.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use super::Queue;
 use super::claim::{Claim, Stage};
@@ -28,7 +29,7 @@ impl Queue {
 
     fn acquire(&mut self, now: Moment, terms: Arc<Terms>) {
         let id = terms.id;
-        if terms.adopts.is_some() && self.claims.get(&id).is_some() {
+        if terms.adopts.is_some() && self.claims.contains(id) {
             return self.take_back(now, id);
         }
         let Some(token) = self.claims.fresh_token(id) else {
@@ -219,8 +220,14 @@ impl Queue {
     pub(super) fn uses_no_lease(&mut self, id: LeaseId) {
         if let Some(claim) = self.claims.get_mut(&id)
             && std::mem::take(&mut claim.uses_lease)
-            && let Some(session) = self.sessions.get_mut(&claim.ttl())
         {
+            let ttl = claim.ttl();
+            self.is_used_less(ttl);
+        }
+    }
+
+    fn is_used_less(&mut self, ttl: Duration) {
+        if let Some(session) = self.sessions.get_mut(&ttl) {
             session.users -= 1;
         }
     }
@@ -245,10 +252,8 @@ impl Queue {
         if let Some(slot) = claim.slot.filter(|_| !claim.is_unsure()) {
             self.slots.free(&claim.terms.key, slot);
         }
-        if let Some(session) = self.sessions.get_mut(&claim.ttl())
-            && claim.uses_lease
-        {
-            session.users -= 1;
+        if claim.uses_lease {
+            self.is_used_less(claim.ttl());
         }
     }
 }

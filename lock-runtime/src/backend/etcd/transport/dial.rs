@@ -136,6 +136,11 @@ impl Dialer {
         }
     }
 
+    /// Whether it logs in where there are users.
+    pub(crate) fn has_login(&self) -> bool {
+        !self.logins.is_empty()
+    }
+
     /// Opens a connection; the handshake may take so long.
     pub(crate) async fn open(self, timeout: Duration) -> Result<Opened, Trouble> {
         let login = self.logins.latest().await.map_err(Trouble::NotNow)?;

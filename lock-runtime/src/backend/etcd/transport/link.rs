@@ -174,10 +174,13 @@ impl Link {
         let mut broken = None;
         let mut at = 0;
         while let Some(flight) = self.in_flight.get_mut(at) {
-            let Poll::Ready(result) = flight.poll(&mut cx) else {
+            let Poll::Ready(mut result) = flight.poll(&mut cx) else {
                 at += 1;
                 continue;
             };
+            if self.dialer.has_login() {
+                result = result.map_err(Trouble::despite_login);
+            }
             match &result {
                 Err(trouble @ (Trouble::Unknown(_) | Trouble::LoggedOut(_))) => {
                     broken = Some(trouble.clone());

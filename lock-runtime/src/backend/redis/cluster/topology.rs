@@ -3,7 +3,7 @@
 use redis::Value;
 
 use crate::backend::redis::protocol::reply::{number, text};
-use crate::backend::redis::protocol::slot::SLOTS;
+use crate::backend::redis::protocol::slot::{self, SLOTS};
 use crate::types::authority::Host;
 
 /// Neighbouring slots and the master that serves them.
@@ -17,13 +17,13 @@ pub(crate) struct Range {
 
 /// `None` if it is no such answer.
 pub(crate) fn read(value: &Value) -> Option<Vec<Range>> {
-    let Value::Array(ranges) = value else {
-        return None;
-    };
-    // Each has one slot at the least.
-    let are_few = ranges.len() <= usize::from(SLOTS);
-    let ranges = are_few.then_some(ranges)?.iter();
-    ranges.map(range).collect()
+    match value {
+        // Each has one slot at the least.
+        Value::Array(ranges) if ranges.len() <= usize::from(SLOTS) => {
+            ranges.iter().map(range).collect()
+        }
+        _ => None,
+    }
 }
 
 fn range(value: &Value) -> Option<Range> {
@@ -42,18 +42,13 @@ fn range(value: &Value) -> Option<Range> {
         host => text(host)?.into_owned(),
     };
     Some(Range {
-        first: slot(first)?,
-        last: slot(last)?,
+        first: slot::read(first)?,
+        last: slot::read(last)?,
         master: Host {
             name: if name == "?" { String::new() } else { name },
             port: u16::try_from(number(port)?).ok()?,
         },
     })
-}
-
-fn slot(value: &Value) -> Option<u16> {
-    let slot = u16::try_from(number(value)?).ok()?;
-    (slot < SLOTS).then_some(slot)
 }
 
 #[cfg(test)]

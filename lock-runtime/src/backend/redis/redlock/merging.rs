@@ -50,8 +50,8 @@ pub(super) fn status(all: Vec<Status>, sight: Sight) -> Option<Status> {
         let before = status.waiters.len();
         status.waiters.retain(|waiter| !holds(&waiter.id));
         // A server may count fewer than it names.
-        let left = status.waiting.saturating_sub(before - status.waiters.len());
-        status.waiting = left;
+        let gone = before - status.waiters.len();
+        status.waiting = status.waiting.saturating_sub(gone);
         status
     });
     let mut queues: Vec<_> = without_holders.collect();

@@ -10,9 +10,9 @@ use redis::{Cmd, RedisError, Value, from_redis_value};
 use crate::backend::queue::protocol::trouble::Trouble;
 use crate::backend::redis::opening::Io;
 use crate::backend::redis::protocol::names::KeyNames;
-use crate::backend::redis::protocol::reply::{number, text};
+use crate::backend::redis::protocol::reply::text;
 use crate::backend::redis::protocol::scripts;
-use crate::backend::redis::protocol::slot::SLOTS;
+use crate::backend::redis::protocol::slot;
 
 /// How long a master that is cut off from its replicas goes on, if it does not tell: the
 /// default of servers.
@@ -182,12 +182,8 @@ pub(in crate::backend::redis) fn outer_slots_in(
             return None;
         };
         let is_own = text(master.get(2)?)? == node;
-        let slot = |number: u64| {
-            u16::try_from(number)
-                .ok()
-                .filter(|it| is_own && *it < SLOTS)
-        };
-        Some([slot(number(first)?)?, slot(number(last)?)?])
+        let slots = [slot::read(first)?, slot::read(last)?];
+        is_own.then_some(slots)
     };
     let own = ranges.iter().filter_map(own);
     Ok(own.reduce(|[first, last], [a, b]| [first.min(a), last.max(b)]))

@@ -307,8 +307,7 @@ impl Queue {
         let looks = has_entered && claim.passed.replace(entry) != Some(entry);
         if is_ahead {
             let path = self.requests.path(claim, entry);
-            let lives = |it| self.claims.get(&it).is_some();
-            self.watches.node(path, id, lives);
+            self.watches.node(path, id, |it| self.claims.contains(it));
         }
         if entry.is_timed() {
             return self.is_closed(now, id, step, entry, holder, stat);

@@ -80,8 +80,8 @@ impl Queue {
             (Step::Queue { watched }, Ok(Reply::Children { names, changed })) => {
                 if watched {
                     let path = self.requests.paths.lock(&claim.terms.key);
-                    let lives = |it| self.claims.get(&it).is_some();
-                    self.watches.children(path, id, lives);
+                    self.watches
+                        .children(path, id, |it| self.claims.contains(it));
                 }
                 let queue = Snapshot {
                     entries: &Entry::queue(&names),
@@ -116,8 +116,7 @@ impl Queue {
             (Step::Own, Ok(reply)) => {
                 if let Some(node) = claim.node {
                     let path = self.requests.path(claim, node);
-                    let lives = |it| self.claims.get(&it).is_some();
-                    self.watches.node(path, id, lives);
+                    self.watches.node(path, id, |it| self.claims.contains(it));
                 }
                 if matches!(&reply, Reply::Data { data, .. } if is_asked(data)) {
                     self.claims.report(Outcome::Wanted { id });

@@ -23,6 +23,6 @@ impl Tails {
             self.0.retain(|_, id| claims.get(id).is_some());
         }
         let before = self.0.insert(key.clone(), id)?;
-        (before != id && claims.get(&before).is_some()).then_some(before)
+        (before != id && claims.contains(before)).then_some(before)
     }
 }

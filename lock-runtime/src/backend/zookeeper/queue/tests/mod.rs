@@ -107,6 +107,12 @@ impl Scene {
         self.queue.connected(self.now, session(7, self.now), seen);
     }
 
+    /// The session ends, and there is another one.
+    fn begin_session(&mut self, id: i32) {
+        self.queue.session_over(self.now);
+        self.queue.connected(self.now, session(id, self.now), 0);
+    }
+
     fn outcomes(&mut self) -> Vec<Outcome> {
         std::iter::from_fn(|| self.queue.next_outcome()).collect()
     }

@@ -212,8 +212,7 @@ fn an_adopter_whose_session_ends_before_it_has_heard_of_its_adoption_is_not_refu
     let mut scene = Scene::new();
     adopt(&mut scene);
     found(&mut scene, TIME / 2);
-    scene.queue.session_over(scene.now);
-    scene.queue.connected(scene.now, session(8, scene.now), 0);
+    scene.begin_session(8);
     let look = scene.calls().pop().unwrap();
     scene.reply(look, Ok(children(Vec::new(), 9)));
     let outcomes = scene.outcomes();
@@ -228,8 +227,7 @@ fn an_adopter_that_is_refused_deletes_what_it_may_have_adopted_in_a_second_sessi
     let mut scene = Scene::new();
     adopt(&mut scene);
     found(&mut scene, TIME / 2);
-    scene.queue.session_over(scene.now);
-    scene.queue.connected(scene.now, session(8, scene.now), 0);
+    scene.begin_session(8);
     let adopts = found(&mut scene, TIME / 2);
     for call in adopts {
         scene.queue.unanswered(call.to);
@@ -250,8 +248,7 @@ fn an_adopter_that_is_refused_deletes_what_it_may_have_adopted_in_a_second_sessi
 fn what_keeps_a_lock_closed_is_deleted_after_its_time_although_the_session_has_ended() {
     let (mut scene, call) = issuing();
     drop(call);
-    scene.queue.session_over(scene.now);
-    scene.queue.connected(scene.now, session(8, scene.now), 0);
+    scene.begin_session(8);
     scene.calls();
     scene.now = scene.now.after(2 * TIME);
     scene.queue.tick(scene.now);
@@ -262,8 +259,7 @@ fn what_keeps_a_lock_closed_is_deleted_after_its_time_although_the_session_has_e
     let [delete] = <[_; 1]>::try_from(deletes.collect::<Vec<_>>()).unwrap();
     // Its answer is lost with that session, too.
     scene.queue.unanswered(delete.to);
-    scene.queue.session_over(scene.now);
-    scene.queue.connected(scene.now, session(9, scene.now), 0);
+    scene.begin_session(9);
     assert!(scene.calls().iter().any(is_deletion));
 }
 
@@ -275,8 +271,7 @@ fn an_adopter_that_was_refused_before_its_session_ends_is_refused() {
     scene.connect_again(adopts, 0);
     let look = scene.calls().pop().unwrap();
     scene.reply(look, Ok(children(vec![ticket()], 9)));
-    scene.queue.session_over(scene.now);
-    scene.queue.connected(scene.now, session(8, scene.now), 0);
+    scene.begin_session(8);
     let look = scene.calls().pop().unwrap();
     scene.reply(look, Ok(children(Vec::new(), 9)));
     assert!(is_no_ticket(&mut scene));
