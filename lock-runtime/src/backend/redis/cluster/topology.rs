@@ -2,8 +2,8 @@
 
 use redis::Value;
 
-use crate::backend::redis::protocol::reply::{number, text};
-use crate::backend::redis::protocol::slot::{self, SLOTS};
+use crate::backend::redis::protocol::reply::{number, slot, text};
+use crate::backend::redis::protocol::slot::SLOTS;
 use crate::types::authority::Host;
 
 /// Neighbouring slots and the master that serves them.
@@ -42,8 +42,8 @@ fn range(value: &Value) -> Option<Range> {
         host => text(host)?.into_owned(),
     };
     Some(Range {
-        first: slot::read(first)?,
-        last: slot::read(last)?,
+        first: slot(first)?,
+        last: slot(last)?,
         master: Host {
             name: if name == "?" { String::new() } else { name },
             port: u16::try_from(number(port)?).ok()?,

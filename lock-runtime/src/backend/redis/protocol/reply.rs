@@ -7,6 +7,7 @@ use redis::{FromRedisValue as _, Value};
 
 use super::call::Call;
 use super::inspection::Inspect;
+use super::slot::SLOTS;
 use crate::backend::queue::protocol::ahead::Ahead;
 use crate::backend::queue::protocol::call::Bearer;
 use crate::backend::queue::protocol::reply::{self, Standing};
@@ -130,6 +131,12 @@ pub(crate) fn text(value: &Value) -> Option<Cow<'_, str>> {
 
 pub(crate) fn number(value: &Value) -> Option<u64> {
     u64::from_redis_value_ref(value).ok()
+}
+
+/// The number of a slot.
+pub(crate) fn slot(value: &Value) -> Option<u16> {
+    let slot = u16::try_from(number(value)?).ok()?;
+    (slot < SLOTS).then_some(slot)
 }
 
 /// The acquisitions ahead of a caller that does not get the lock.

@@ -1,8 +1,5 @@
 //! Slots: the part of a cluster that a key is in.
 
-use redis::Value;
-
-use crate::backend::redis::protocol::reply::number;
 use crate::types::key::LockKey;
 
 /// How many slots a cluster has.
@@ -12,12 +9,6 @@ pub(crate) const SLOTS: u16 = 16384;
 pub(crate) fn of_lock(key: &LockKey) -> u16 {
     let name = key.as_str();
     of_tag(name.split('}').next().unwrap_or(name))
-}
-
-/// Reads the number of a slot.
-pub(crate) fn read(value: &Value) -> Option<u16> {
-    let slot = u16::try_from(number(value)?).ok()?;
-    (slot < SLOTS).then_some(slot)
 }
 
 /// A tag that puts keys into this slot.

@@ -10,9 +10,8 @@ use redis::{Cmd, RedisError, Value, from_redis_value};
 use crate::backend::queue::protocol::trouble::Trouble;
 use crate::backend::redis::opening::Io;
 use crate::backend::redis::protocol::names::KeyNames;
-use crate::backend::redis::protocol::reply::text;
+use crate::backend::redis::protocol::reply::{slot, text};
 use crate::backend::redis::protocol::scripts;
-use crate::backend::redis::protocol::slot;
 
 /// How long a master that is cut off from its replicas goes on, if it does not tell: the
 /// default of servers.
@@ -182,7 +181,7 @@ pub(in crate::backend::redis) fn outer_slots_in(
             return None;
         };
         let is_own = text(master.get(2)?)? == node;
-        let slots = [slot::read(first)?, slot::read(last)?];
+        let slots = [slot(first)?, slot(last)?];
         is_own.then_some(slots)
     };
     let own = ranges.iter().filter_map(own);
