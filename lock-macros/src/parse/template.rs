@@ -146,7 +146,7 @@ fn expression_end(source: &str) -> Option<usize> {
                 let quoted = quoted(&source[at..])?;
                 while chars.next_if(|(next, _)| *next < at + quoted).is_some() {}
             }
-            ':' if chars.next_if(|(_, next)| *next == ':').is_some() => {}
+            ':' if is_path(&source[at..]) => drop(chars.next()),
             '}' | ':' if depth == 0 => return Some(at),
             '(' | '[' | '{' => depth += 1,
             ')' | ']' | '}' => depth = depth.saturating_sub(1),
@@ -154,6 +154,12 @@ fn expression_end(source: &str) -> Option<usize> {
         }
     }
     None
+}
+
+/// Whether a path goes on here. In `{id::>8}`, the second colon fills.
+fn is_path(source: &str) -> bool {
+    let segment = source.strip_prefix("::");
+    segment.is_some_and(|it| !it.starts_with(['>', '^']))
 }
 
 /// The size in bytes of the string or character literal at the start of `source`; `None` if it is

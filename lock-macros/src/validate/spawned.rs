@@ -8,7 +8,9 @@ use syn::{Error, Result};
 const SPAWNERS: [&str; 3] = ["spawn", "spawn_blocking", "spawn_local"];
 
 pub(crate) fn check(body: &Group, guard: &Ident) -> Result<()> {
-    if binds(body.stream(), guard) {
+    let mut uses = Vec::new();
+    collect(body.stream(), guard, &mut uses);
+    if uses.iter().any(Use::may_bind) {
         return Ok(());
     }
     match in_tasks(body.stream(), guard) {
@@ -22,22 +24,6 @@ pub(crate) fn check(body: &Group, guard: &Ident) -> Result<()> {
     }
 }
 
-/// Whether the name is bound to something else somewhere, as in `let lock = lock.fencing_token();`.
-fn binds(tokens: TokenStream, name: &Ident) -> bool {
-    let trees: Vec<_> = tokens.into_iter().collect();
-    let bound = trees.windows(2).any(|pair| match pair {
-        [TokenTree::Ident(before), TokenTree::Ident(ident)] => {
-            ident == name && ["let", "mut", "ref"].iter().any(|it| before == it)
-        }
-        _ => false,
-    });
-    bound
-        || trees.into_iter().any(|tree| match tree {
-            TokenTree::Group(group) => binds(group.stream(), name),
-            _ => false,
-        })
-}
-
 /// The place where a task borrows the guard, as in `spawn(async move { guard.is_held() })`.
 /// Methods are left to the compiler, since tasks of a scope may borrow.
 fn in_tasks(tokens: TokenStream, guard: &Ident) -> Option<Span> {
@@ -46,10 +32,11 @@ fn in_tasks(tokens: TokenStream, guard: &Ident) -> Option<Span> {
         let TokenTree::Group(group) = tree else {
             return None;
         };
-        let task = ends_with_spawner(&trees[..at])
-            .then(|| task(group))
-            .flatten();
-        let borrowed = task.and_then(|task| borrowed(task, guard));
+        let mut uses = Vec::new();
+        if ends_with_spawner(&trees[..at]) && is_task(group) {
+            collect(group.stream(), guard, &mut uses);
+        }
+        let borrowed = uses.first().map(|it| it.span);
         borrowed.or_else(|| in_tasks(group.stream(), guard))
     })
 }
@@ -62,35 +49,39 @@ fn ends_with_spawner(before: &[TokenTree]) -> bool {
     !is_method && SPAWNERS.iter().any(|it| name == it)
 }
 
-/// The deferred code of the only argument, if it is an `async` block or a closure.
-fn task(arguments: &Group) -> Option<TokenStream> {
-    let first = arguments.stream().into_iter().next()?;
-    let is_task = match &first {
-        TokenTree::Ident(keyword) => keyword == "async" || keyword == "move",
-        other => is_punct(other, '|'),
-    };
-    is_task.then(|| arguments.stream())
+/// Whether the only argument is deferred code: an `async` block or a closure.
+fn is_task(arguments: &Group) -> bool {
+    match arguments.stream().into_iter().next() {
+        Some(TokenTree::Ident(keyword)) => keyword == "async" || keyword == "move",
+        Some(other) => is_punct(&other, '|'),
+        None => false,
+    }
 }
 
-/// The place where a method of the guard is called; `None` if the name may mean something else
-/// there.
-fn borrowed(task: TokenStream, guard: &Ident) -> Option<Span> {
-    let mut uses = Vec::new();
-    collect(task, guard, &mut uses);
-    let methods = uses.iter().all(|(_, method)| *method);
-    uses.first().filter(|_| methods).map(|(span, _)| *span)
+/// A place where a name stands that is neither a field nor a method.
+struct Use {
+    span: Span,
+    calls_method: bool,
 }
 
-/// The places of this name that are neither fields nor methods, and whether each calls a method.
-fn collect(tokens: TokenStream, name: &Ident, uses: &mut Vec<(Span, bool)>) {
+impl Use {
+    /// Whether it may give the name another meaning, as `for lock in locks` does.
+    fn may_bind(&self) -> bool {
+        !self.calls_method
+    }
+}
+
+fn collect(tokens: TokenStream, name: &Ident, uses: &mut Vec<Use>) {
     let trees: Vec<_> = tokens.into_iter().collect();
     for (at, tree) in trees.iter().enumerate() {
         match tree {
             TokenTree::Ident(ident) if ident == name => {
                 let is_member = at > 0 && is_punct(&trees[at - 1], '.');
-                let method = trees.get(at + 1).is_some_and(|it| is_punct(it, '.'));
                 if !is_member {
-                    uses.push((ident.span(), method));
+                    uses.push(Use {
+                        span: ident.span(),
+                        calls_method: trees.get(at + 1).is_some_and(|it| is_punct(it, '.')),
+                    });
                 }
             }
             TokenTree::Group(group) => collect(group.stream(), name, uses),
@@ -135,6 +126,18 @@ mod tests {
             ),
             (
                 "spawn(async move { if let Some(lock) = it { lock.is_held() } });",
+                false,
+            ),
+            (
+                "for lock in locks { spawn(async move { lock.close().await }) }",
+                false,
+            ),
+            (
+                "locks.for_each(|lock| drop(spawn(async move { lock.close().await })));",
+                false,
+            ),
+            (
+                "match it { Some(lock) => spawn(async move { lock.close().await }), None => b }",
                 false,
             ),
             ("scope.spawn(|| lock.is_held());", false),

@@ -26,7 +26,7 @@ use crate::types::tls::Tls;
 /// | URL | backend |
 /// |---|---|
 /// | `memory:` | in this process, one store for each manager |
-/// | `memory:NAME` | in this process, shared by the managers of that name |
+/// | `memory:NAME` | in this process, shared by the managers of that name, which need the same clock |
 /// | `redis://[user:password@]host[:port][/db]` | a Redis server, 6.2 or newer, or Valkey |
 /// | `rediss://…` | the same, encrypted; needs the feature `tls` |
 /// | `redis+unix:///path[?db=1&user=…&pass=…]` | the same over a Unix socket |

@@ -72,7 +72,7 @@ impl Locks {
     )]
     pub fn new() -> Self {
         let clock = Clock::of_this_runtime();
-        let store = Memory::open(None, clock.clone());
+        let store = Memory::alone(clock.clone());
         let others = manager(Box::new(store.beside()), &clock);
         let (network, history) = <(Arc<Network>, Arc<History>)>::default();
         let remote = Remote::new(store, Arc::clone(&network), clock.clone());

@@ -108,6 +108,17 @@ impl Clock {
         }
     }
 
+    /// Whether both show the same time, now and later.
+    pub(crate) fn is(&self, other: &Self) -> bool {
+        match (&self.0, &other.0) {
+            (Source::Machine, Source::Machine) => true,
+            (Source::Manual(one), Source::Manual(other)) => Arc::ptr_eq(one, other),
+            #[cfg(feature = "testing")]
+            (Source::Runtime(_, one), Source::Runtime(_, other)) => one == other,
+            _ => false,
+        }
+    }
+
     pub(crate) fn now(&self) -> Moment {
         match &self.0 {
             Source::Manual(manual) => {

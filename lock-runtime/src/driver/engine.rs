@@ -84,6 +84,12 @@ impl Engine {
         self.backend.chained_keys()
     }
 
+    /// No operation is in the mailbox, nor being put there.
+    #[cfg(feature = "testing")]
+    pub(super) fn has_taken_all(&self) -> bool {
+        self.inbox.is_empty()
+    }
+
     /// No more operations will come, or be accepted.
     pub(super) fn is_over(&self) -> bool {
         !self.open || self.operations.has_shut_down()

@@ -4,6 +4,8 @@
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
+#[cfg(feature = "testing")]
+use std::time::Instant;
 
 use tokio::sync::mpsc;
 
@@ -108,19 +110,25 @@ impl Mailbox {
         let _ = self.ops.send(op);
     }
 
-    /// Waits until all releases sent so far are done, for at most this long. It returns at
-    /// once on a thread that polls the engine, since that thread has to do them, and within the
-    /// poll of a caller that delivers answers, since it would hold up that caller.
+    /// Waits until all releases sent so far are done, for at most this long; where the poller is
+    /// a task, until they are sent. It returns at once on a thread that polls the engine, since
+    /// that thread has to do them, and within the poll of a caller that delivers answers, since
+    /// it would hold up that caller.
     pub(crate) fn flush(&self, at_most: Duration) {
         if !is_at_work() {
-            let (answer, done) = std::sync::mpsc::channel();
             match self.poller {
                 Poller::Thread => {
+                    let (answer, done) = std::sync::mpsc::channel();
                     self.post(Op::Flush(answer));
                     let _ = done.recv_timeout(at_most);
                 }
                 #[cfg(feature = "testing")]
-                Poller::Task => drop(self.send(Op::Flush(answer))),
+                Poller::Task => {
+                    let begun = Instant::now();
+                    while !self.engine.poll_here() && begun.elapsed() < at_most {
+                        std::thread::yield_now();
+                    }
+                }
             }
         }
     }

@@ -41,6 +41,8 @@ struct Election {
     leader: Option<Leader>,
     /// The token of the last leader that was shown.
     shown: Option<FencingToken>,
+    /// Whether the next look is due, and waits for the answer to the last one.
+    is_overdue: bool,
 }
 
 impl Observers {
@@ -58,18 +60,20 @@ impl Observers {
 
     /// Shows what the last looks have found, and returns those that are due.
     pub(super) fn tick(&mut self, now: Moment) -> Vec<Request> {
-        self.take_answers();
+        self.take_answers(now);
         let mut looks = Vec::new();
         while let Some(key) = self.looks.due(now) {
             if self.is_unobserved(&key) {
                 self.elections.remove(&key);
                 continue;
             }
-            if self.unanswered.iter().all(|(of, _)| *of != key) {
-                let (reply, answer) = oneshot::channel();
-                looks.push(Request::Query(Query::Status(key.clone(), reply)));
-                self.unanswered.push((key.clone(), answer));
+            if self.unanswered.iter().any(|(of, _)| *of == key) {
+                self.elections.entry(key).or_default().is_overdue = true;
+                continue;
             }
+            let (reply, answer) = oneshot::channel();
+            looks.push(Request::Query(Query::Status(key.clone(), reply)));
+            self.unanswered.push((key.clone(), answer));
             self.looks.insert(now.after(INTERVAL), key);
         }
         looks
@@ -80,19 +84,28 @@ impl Observers {
     }
 
     /// A look that fails, since the server cannot be asked, is followed by the next one.
-    fn take_answers(&mut self) {
-        let elections = &mut self.elections;
-        self.unanswered
-            .retain_mut(|(key, answer)| match answer.try_recv() {
-                Err(TryRecvError::Empty) => true,
-                Ok(Ok(status)) => {
-                    if let Some(election) = elections.get_mut(key) {
-                        election.show(Leader::among(status));
-                    }
-                    false
+    fn take_answers(&mut self, now: Moment) {
+        let Self {
+            elections,
+            looks,
+            unanswered,
+        } = self;
+        unanswered.retain_mut(|(key, answer)| {
+            let answer = match answer.try_recv() {
+                Err(TryRecvError::Empty) => return true,
+                Ok(answer) => answer.ok(),
+                Err(TryRecvError::Closed) => None,
+            };
+            if let Some(election) = elections.get_mut(key) {
+                if let Some(status) = answer {
+                    election.show(Leader::among(status));
                 }
-                Ok(Err(_)) | Err(TryRecvError::Closed) => false,
-            });
+                if std::mem::take(&mut election.is_overdue) {
+                    looks.insert(now, key.clone());
+                }
+            }
+            false
+        });
     }
 
     fn is_unobserved(&mut self, key: &LockKey) -> bool {
@@ -212,6 +225,26 @@ mod tests {
         drop(later);
         assert_eq!(scene.finds(4), 0, "nobody observes");
         assert_eq!(scene.observers.next_wakeup(), None);
+    }
+
+    // Section: guarantees.md#elections
+    #[test]
+    fn a_look_that_is_answered_late_is_followed_by_the_next_one_at_once() {
+        let mut scene = Scene::new();
+        let mut leaders = scene.observe();
+        let mut late = scene.observers.tick(scene.clock.now());
+        for _ in 0..2 {
+            scene.clock.advance(INTERVAL);
+            let more = scene.observers.tick(scene.clock.now());
+            assert!(more.is_empty(), "one look at a time: {more:?}");
+        }
+        let Some(Request::Query(Query::Status(_, reply))) = late.pop() else {
+            panic!("it is no look");
+        };
+        let _ = reply.send(Ok(led(1)));
+        assert_eq!(scene.finds(2), 1, "the next one is due");
+        assert_eq!(seen(&mut leaders), [1, 2]);
+        assert_eq!(scene.finds(3), 1);
     }
 
     // Section: guarantees.md#elections

@@ -119,11 +119,7 @@ impl SharedEngine {
         if !is_quiet && !hands_over {
             return None;
         }
-        let runtime = self.runtime.as_ref()?;
-        // A thread that ends cannot keep a runtime any more.
-        if Handle::try_current().is_err_and(|error| error.is_thread_local_destroyed()) {
-            return None;
-        }
+        let runtime = self.runtime()?;
         let engine = self.engine.try_lock().ok()?;
         engine.as_ref()?;
         self.flag.begin();
@@ -134,6 +130,36 @@ impl SharedEngine {
             is_quiet,
             hands_over,
         })
+    }
+
+    /// Polls the engine on this thread, after the poll of another thread; not for a thread that
+    /// polls already. `false` if operations are left: one that another thread is about to send
+    /// holds up those behind it.
+    #[cfg(feature = "testing")]
+    pub(super) fn poll_here(&self) -> bool {
+        let Some(runtime) = self.runtime() else {
+            return true;
+        };
+        let mut engine = self.lock();
+        let Some(engine) = engine.as_mut() else {
+            return true;
+        };
+        self.poll_for_caller(engine, runtime, false);
+        engine.has_taken_all()
+    }
+
+    /// `None` on a thread that ends, which cannot enter a runtime any more.
+    fn runtime(&self) -> Option<&Handle> {
+        let ends = Handle::try_current().is_err_and(|error| error.is_thread_local_destroyed());
+        self.runtime.as_ref().filter(|_| !ends)
+    }
+
+    fn poll_for_caller(&self, engine: &mut Engine, runtime: &Handle, spin: bool) {
+        let _runtime = runtime.enter();
+        self.poll(engine, spin);
+        if engine.is_over() {
+            self.flag.wake_thread();
+        }
     }
 
     /// Takes turns as long as there is work. With `spin`, also until the due answer comes, if
@@ -177,12 +203,9 @@ impl CallerTurn<'_> {
 
     /// Polls it; `is_awaited` if the caller waits for an answer.
     pub(super) fn poll(mut self, is_awaited: bool) {
-        let _runtime = self.runtime.enter();
         if let Some(engine) = self.engine.as_mut() {
-            self.shared.poll(engine, is_awaited && self.is_quiet);
-            if engine.is_over() {
-                self.shared.flag.wake_thread();
-            }
+            let spin = is_awaited && self.is_quiet;
+            self.shared.poll_for_caller(engine, self.runtime, spin);
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::{io::ErrorKind, net::TcpListener, time::Duration};
 
-use lock_runtime::{LockError, LockManager, init};
+use lock_runtime::{Clock, LockError, LockManager, init};
 use tests::{RedisServer, connect, within};
 
 use crate::{TIME_LIMIT, config, works_end_to_end};
@@ -30,6 +30,30 @@ async fn settings_out_of_range_open_no_connection() {
         }
     }
     assert_eq!(server.accept().unwrap_err().kind(), ErrorKind::WouldBlock);
+}
+
+#[tokio::test]
+async fn managers_of_a_store_in_memory_share_their_clock() {
+    let clock = Clock::manual();
+    let config = |name, clock: &Clock| config(format!("memory:{name}")).clock(clock.clone());
+    let locks = connect(config("clocks", &clock)).await;
+    let another = LockManager::connect(config("clocks", &Clock::manual())).await;
+    let refused = matches!(
+        another,
+        Err(LockError::InvalidOptions {
+            setting: "clock",
+            ..
+        })
+    );
+    assert!(refused, "{another:?}");
+    let guard = locks.lock("k").acquire().await.unwrap();
+    let others = connect(config("clocks", &clock)).await;
+    assert_eq!(others.status("k").await.unwrap().holders.len(), 1);
+    drop(guard);
+    drop((locks, others));
+    connect(config("clocks", &Clock::machine())).await;
+    connect(config("", &clock)).await;
+    connect(config("", &Clock::manual())).await;
 }
 
 #[tokio::test]

@@ -38,6 +38,24 @@ async fn a_guard_that_was_dropped_has_let_go_when_the_test_asks() -> Result<(), 
     Ok(())
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn so_it_has_on_a_runtime_of_several_threads() -> Result<(), LockError> {
+    let locks = Locks::new();
+    let others = locks.manager().clone();
+    let traffic = tokio::spawn(async move {
+        loop {
+            drop(others.lock("other").acquire().await);
+        }
+    });
+    for _ in 0..2_000 {
+        let guard = locks.manager().lock("k").acquire().await?;
+        drop(guard);
+        assert!(!locks.is_held("k"));
+    }
+    traffic.abort();
+    Ok(())
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_revoked_lock_is_lost_and_not_released() -> Result<(), LockError> {
     let locks = Locks::new();

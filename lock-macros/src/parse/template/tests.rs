@@ -33,6 +33,8 @@ fn splits_text_and_placeholders() {
         ("{order.items.len()}", &["<order.items.len()|>"]),
         ("{shop::ID}", &["<shop::ID|>"]),
         ("{f::<u8>(x):>4}", &["<f::<u8>(x)|>4>"]),
+        ("{id::>8}", &["<id|:>8>"]),
+        ("{shop::ID::^8}", &["<shop::ID|:^8>"]),
         ("{if a {1} else {2}}", &["<if a {1} else {2}|>"]),
         ("{m[\"}:\"]}", &["<m[\"}:\"]|>"]),
         ("{m['}']:?}", &["<m['}']|?>"]),

@@ -32,7 +32,8 @@ use store::{Client, Store, Waiter};
 
 static NAMED: Lazy<Mutex<Stores>> = Lazy::new(Mutex::default);
 
-type Stores = HashMap<Box<str>, Weak<Mutex<Store>>>;
+/// Each with the clock of its managers.
+type Stores = HashMap<Box<str>, (Weak<Mutex<Store>>, Clock)>;
 
 /// `memory:` or `memory:NAME`.
 #[derive(Debug)]
@@ -62,9 +63,12 @@ impl Target for Memories {
         // No prefix has a control character in it.
         let name = self.name.as_ref();
         let name = name.map(|name| format!("{}\0{name}", setup.prefix));
-        let mut memory = Memory::open(name.as_deref(), setup.clock.clone());
-        memory.history = setup.history;
-        Box::pin(async { Ok(Box::new(memory) as Box<dyn Backend>) })
+        let memory = Memory::open(name.as_deref(), &setup.clock);
+        Box::pin(async {
+            let mut memory = memory?;
+            memory.history = setup.history;
+            Ok(Box::new(memory) as Box<dyn Backend>)
+        })
     }
 }
 
@@ -98,8 +102,15 @@ struct Interest {
 
 impl Memory {
     /// The store of that name, or one of its own.
-    pub(crate) fn open(name: Option<&str>, clock: Clock) -> Self {
-        Self::on(name.map_or_else(Arc::default, named), clock)
+    fn open(name: Option<&str>, clock: &Clock) -> Result<Self, LockError> {
+        let store = name.map_or_else(|| Ok(Arc::default()), |name| named(name, clock))?;
+        Ok(Self::on(store, clock.clone()))
+    }
+
+    /// A store of its own.
+    #[cfg(feature = "testing")]
+    pub(crate) fn alone(clock: Clock) -> Self {
+        Self::on(Arc::default(), clock)
     }
 
     /// The same store for another manager.
@@ -311,15 +322,23 @@ impl Drop for Memory {
     }
 }
 
-fn named(name: &str) -> Arc<Mutex<Store>> {
+/// Another clock would end the leases of other managers.
+fn named(name: &str, clock: &Clock) -> Result<Arc<Mutex<Store>>, LockError> {
     let mut named = NAMED.lock().unwrap_or_else(PoisonError::into_inner);
-    named.retain(|_, store| store.strong_count() > 0);
-    if let Some(store) = named.get(name).and_then(Weak::upgrade) {
-        return store;
+    named.retain(|_, (store, _)| store.strong_count() > 0);
+    if let Some((store, of_others)) = named.get(name)
+        && let Some(store) = store.upgrade()
+    {
+        if !of_others.is(clock) {
+            let reason =
+                "the managers of a store in memory share their clock: give each a clone of it";
+            return Err(LockError::invalid("clock", reason));
+        }
+        return Ok(store);
     }
     let store = Arc::default();
-    named.insert(name.into(), Arc::downgrade(&store));
-    store
+    named.insert(name.into(), (Arc::downgrade(&store), clock.clone()));
+    Ok(store)
 }
 
 /// No code of a caller runs while the store is locked.
