@@ -16,7 +16,9 @@ use super::{
     adoptions::Adoptions,
     body::{Bodies, linger, noted_from},
     history::{Grant, History, Kind, Mode, monotonic},
-    lock_name, panics, tickets, transfers,
+    lock_name,
+    outcome::{Patience, acquired},
+    panics, tickets, transfers,
 };
 use crate::server::connect;
 
@@ -34,6 +36,11 @@ const MOST_WAITERS: u32 = 2;
 
 /// Longer than a fault.
 pub(super) const WAIT: Duration = Duration::from_secs(5);
+
+const PATIENT: Patience = Patience {
+    wait: WAIT,
+    limited: false,
+};
 
 /// Runs until the process ends.
 ///
@@ -196,7 +203,11 @@ impl Worker {
             Mode::Permits(most) => request.permits(most),
             _ => request.read(),
         };
-        drop(self.turn(&[key], mode, bodies, how).await);
+        let patience = Patience {
+            limited: limits,
+            ..PATIENT
+        };
+        drop(self.patient(patience, &[key], mode, bodies, how).await);
     }
 
     /// Turns of all sorts wait in one queue, and some are given up, at any stage.
@@ -208,7 +219,7 @@ impl Worker {
         match fastrand::u8(..32) {
             0 | 1 => turn(|it| it.renew(false)).await,
             2 if self.cooldowns => turn(|it| it.min_hold(Duration::from_millis(5))).await,
-            3 => turn(|it| it.wait(Duration::from_millis(10))).await,
+            3 => self.hardly_wait().await,
             4..8 => {
                 let _given_up = timeout(soon, turn(|it| it)).await;
             }
@@ -216,6 +227,15 @@ impl Worker {
             _ => turn(|it| it).await,
         }
         sleep(soon / 2).await;
+    }
+
+    async fn hardly_wait(&self) {
+        let patience = Patience {
+            wait: Duration::from_millis(10),
+            ..PATIENT
+        };
+        let turn = self.patient(patience, &[HOT_KEY], Mode::Alone, Bodies::Hot, |it| it);
+        drop(turn.await);
     }
 
     /// Returns the guard when the body is over, if it was not lost.
@@ -226,13 +246,25 @@ impl Worker {
         bodies: Bodies,
         how: impl FnOnce(LockRequest) -> LockRequest,
     ) -> Option<LockGuard> {
+        self.patient(PATIENT, keys, mode, bodies, how).await
+    }
+
+    /// The same for a caller who waits for so long.
+    async fn patient(
+        &self,
+        patience: Patience,
+        keys: &[usize],
+        mode: Mode,
+        bodies: Bodies,
+        how: impl FnOnce(LockRequest) -> LockRequest,
+    ) -> Option<LockGuard> {
         let asked = monotonic();
         let request = match keys {
             [key] => self.manager.lock(lock_name(*key)),
             keys => self.manager.lock_all(keys.iter().map(|it| lock_name(*it))),
         };
-        let request = request.ttl(self.servers.ttl()).wait(WAIT);
-        let Ok(guard) = how(request).acquire().await else {
+        let request = request.ttl(self.servers.ttl()).wait(patience.wait);
+        let Some(guard) = acquired(how(request).acquire(), patience).await else {
             // The server is away, for as long as the faults decide, or the queue is full.
             sleep(Duration::from_millis(20)).await;
             return None;

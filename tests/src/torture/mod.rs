@@ -17,6 +17,7 @@ mod majority;
 mod messages;
 mod mysql;
 mod network;
+mod outcome;
 mod panics;
 mod polls;
 mod postgres;

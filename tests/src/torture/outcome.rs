@@ -1,0 +1,107 @@
+//! How an acquisition of a tortured process may end: with the lock, because somebody else kept it until the wait was over,
+//! or because the store could not be reached; and not long after the wait.
+
+use std::time::{Duration, Instant};
+
+use lock_runtime::{LockError, LockGuard};
+use tokio::time::timeout;
+
+/// For how long an acquisition may go on after its wait, on a busy machine.
+const GRACE: Duration = Duration::from_secs(2);
+
+/// A process that was stopped is behind, and gets this often a tenth of a second more.
+const TENTHS: u32 = 20;
+
+/// How long a caller waits, and whether it may be refused sooner.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Patience {
+    pub(super) wait: Duration,
+    /// Whether there may be too many others.
+    pub(super) limited: bool,
+}
+
+/// The guard, or `None` if there is none.
+///
+/// # Panics
+///
+/// If the acquisition ends otherwise.
+pub(super) async fn acquired(
+    acquire: impl Future<Output = Result<LockGuard, LockError>> + Unpin,
+    patience: Patience,
+) -> Option<LockGuard> {
+    let asked = Instant::now();
+    let outcome = ended(acquire, patience.wait).await;
+    let took = asked.elapsed();
+    match outcome {
+        Some(Ok(guard)) => Some(guard),
+        Some(Err(LockError::Unavailable { .. })) => None,
+        Some(Err(LockError::Contended { .. })) if patience.limited || took >= patience.wait => None,
+        Some(Err(error)) => panic!("after {took:?} of {patience:?}: {error}"),
+        None => panic!("an acquisition goes on after {took:?} of {patience:?}"),
+    }
+}
+
+/// The outcome, unless it is long overdue.
+async fn ended<F: Future + Unpin>(mut acquire: F, wait: Duration) -> Option<F::Output> {
+    if let Ok(outcome) = timeout(wait + GRACE, &mut acquire).await {
+        return Some(outcome);
+    }
+    for _ in 0..TENTHS {
+        if let Ok(outcome) = timeout(Duration::from_millis(100), &mut acquire).await {
+            return Some(outcome);
+        }
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use std::future::{pending, ready};
+
+    use super::*;
+
+    const WAIT: Duration = Duration::from_millis(20);
+
+    /// Whether an acquisition may end in this way, which gives no lock.
+    async fn may_end(
+        limited: bool,
+        acquire: impl Future<Output = Result<LockGuard, LockError>> + Send + 'static,
+    ) -> bool {
+        let patience = Patience {
+            wait: WAIT,
+            limited,
+        };
+        let ended = tokio::spawn(acquired(Box::pin(acquire), patience)).await;
+        ended.is_ok_and(|guard| guard.is_none())
+    }
+
+    #[tokio::test]
+    async fn nobody_is_refused_before_the_wait_is_over() {
+        let refused = || async { Err(LockError::contended("k")) };
+        assert!(!may_end(false, refused()).await);
+        assert!(may_end(true, refused()).await);
+        let later = async {
+            tokio::time::sleep(WAIT).await;
+            Err(LockError::contended("k"))
+        };
+        assert!(may_end(false, later).await);
+    }
+
+    #[tokio::test]
+    async fn no_other_error_ends_a_wait() {
+        assert!(may_end(false, ready(Err(LockError::unavailable("down")))).await);
+        for error in [LockError::lost("k"), LockError::already_held("k")] {
+            assert!(!may_end(true, ready(Err(error))).await);
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn nobody_waits_long_after_the_wait() {
+        assert!(!may_end(true, pending()).await);
+        let late = async {
+            tokio::time::sleep(WAIT + GRACE + GRACE / 2).await;
+            Err(LockError::unavailable("down"))
+        };
+        assert!(may_end(false, late).await);
+    }
+}
