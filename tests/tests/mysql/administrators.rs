@@ -11,6 +11,8 @@ use tests::{
     poll_once, release, take, take_turn, within,
 };
 
+use tokio::{task::JoinSet, time::sleep};
+
 use crate::{row_of, server, waits_for_a_row};
 
 /// Those of managers.
@@ -91,6 +93,32 @@ async fn a_server_that_begins_to_only_read_grants_nothing_more() {
     server.cmd("SET GLOBAL read_only = OFF").await;
     take_turn(&locks, "other").await;
     release(guard).await;
+}
+
+/// Each call about it keeps its connection busy for a second, however many want the lock, and the others have to get through
+/// in between. With a history, each goes by itself.
+#[tokio::test]
+async fn a_row_that_stays_locked_costs_no_other_lock() {
+    const TTL: Duration = Duration::from_secs(6);
+    let Some(server) = server().await else { return };
+    for grants in [0, 3] {
+        let config = LockConfig::new(server.url()).unwrap().history(grants);
+        let locks = connect(config.unavailable_wait_forever()).await;
+        take_turn(&locks, "key").await;
+        let guard = take(&locks, "other", TTL).await;
+        let mut row = row_of(&server, "key").await;
+        let mut wanted: JoinSet<_> = (0..30)
+            .map(|_| locks.lock("key").ttl(LONG).wait_forever().acquire())
+            .collect();
+        sleep(TTL + TTL / 2).await;
+        assert!(guard.is_held(), "with a history of {grants}");
+        assert!(wanted.try_join_next().is_none());
+        row.rows("COMMIT").await;
+        while let Some(granted) = within(TIME_LIMIT, wanted.join_next()).await {
+            release(granted.unwrap().unwrap()).await;
+        }
+        release(guard).await;
+    }
 }
 
 /// The next primary may lack the grant of this call.

@@ -108,7 +108,10 @@ impl Connection {
     }
 
     fn opened(&mut self, now: Moment, server: Server) {
-        self.server = Some(server);
+        let last = self.server.replace(server);
+        if last.is_some_and(|last| last.session != server.session) {
+            self.queue.session_changed();
+        }
         self.apart_until = self.apart_until.map(|_| now.after(APART));
         if self.procedures.have_quarantine() {
             self.send(self.procedures.quarantined(), Task::Quarantine);
@@ -256,15 +259,20 @@ impl Member for Connection {
             self.send(sweep, Task::Sweep);
             any = true;
         }
-        // Nothing goes before the answer that is due, which brings us here again.
+        self.apart_until = self.apart_until.filter(|until| now < *until);
+        let apart = self.apart_until.is_some() || self.procedures.keep_history();
+        // Only renewals go before the answer that is due, which brings us here again: each call that is to be
+        // answered may wait for a row.
         if self.link.awaits_answer() {
+            for batch in batches(self.queue.renewals(), apart) {
+                if let Some(call) = self.procedures.call(&batch, &server) {
+                    self.link.send_first(call, Task::Claims(batch));
+                }
+            }
             return any;
         }
         let calls = self.queue.calls();
-        self.apart_until = self.apart_until.filter(|until| now < *until);
-        let apart = std::mem::take(&mut self.apart)
-            || self.apart_until.is_some()
-            || self.procedures.keep_history();
+        let apart = std::mem::take(&mut self.apart) || apart;
         for batch in batches(calls, apart) {
             if let Some(call) = self.procedures.call(&batch, &server) {
                 any |= self.link.send([(call, Task::Claims(batch))]);

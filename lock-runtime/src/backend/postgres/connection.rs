@@ -134,7 +134,10 @@ impl Connection {
     }
 
     fn opened(&mut self, now: Moment, server: Server) {
-        self.server = Some(server);
+        let last = self.server.replace(server);
+        if last.is_some_and(|last| last.session != server.session) {
+            self.queue.session_changed();
+        }
         self.listening = Listening::No;
         self.queue.poll_waiters(!server.listens);
         if self.functions.have_quarantine() {

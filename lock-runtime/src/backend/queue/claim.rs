@@ -35,6 +35,8 @@ pub(super) struct Claim {
     /// Whether a brief renewal under its token has no answer. It may still arrive, and cut what a later call has
     /// extended.
     pub(super) may_be_cut: bool,
+    /// Whether the server may know it as a waiter of a session that has ended, whom it skips.
+    pub(super) is_stray: bool,
     /// Whether it is one server's part of an acquisition on several.
     pub(super) is_part: bool,
     /// Whether others waited for the lock at the same time.
@@ -125,6 +127,7 @@ impl Claim {
             noted: false,
             renewals: 0,
             may_be_cut: false,
+            is_stray: false,
             is_part: false,
             crowded: false,
             unknown: false,

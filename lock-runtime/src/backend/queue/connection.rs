@@ -19,6 +19,16 @@ impl<S: Step> Queue<S> {
         self.tell_of_quarantine();
     }
 
+    /// The connection that is open now has another session than the last one.
+    #[cfg(any(feature = "mysql", feature = "postgres"))]
+    pub(crate) fn session_changed(&mut self) {
+        for id in self.claims.ids(Claim::is_in_queue) {
+            if let Some(claim) = self.claims.get_mut(&id) {
+                claim.is_stray = true;
+            }
+        }
+    }
+
     /// The server of these locks can be reached again, or another one has them now.
     pub(crate) fn resume(&mut self, now: Moment, concerns: impl Fn(&LockKey) -> bool) {
         self.waiters.ask_all(now, &concerns);

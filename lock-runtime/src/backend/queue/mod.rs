@@ -149,6 +149,13 @@ impl<S: Step> Queue<S> {
         std::mem::take(&mut self.calls)
     }
 
+    /// The renewals among that, for a connection on which all else has to wait.
+    #[cfg(feature = "mysql")]
+    pub(crate) fn renewals(&mut self) -> Vec<Sent<S>> {
+        let is_renewal = |it: &mut Sent<S>| matches!(it.call, Call::Renew { .. });
+        self.calls.extract_if(.., is_renewal).collect()
+    }
+
     pub(crate) fn next_outcome(&mut self) -> Option<Outcome> {
         self.claims.next_outcome()
     }

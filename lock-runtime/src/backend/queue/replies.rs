@@ -12,6 +12,7 @@ use super::{CLAIM_TTL, LONG_PAUSE, PAUSE, Queue};
 use crate::backend::Outcome;
 use crate::base::clock::Moment;
 use crate::types::deadline::deadline;
+use crate::types::error::Cause;
 use crate::types::key::LockKey;
 
 impl<S: Step> Queue<S> {
@@ -167,6 +168,11 @@ impl<S: Step> Queue<S> {
                     let fence = claim.fence.unwrap_or(fence);
                     self.enter(now, id, fence, at, bearer.terms.ttl);
                 }
+                Standing::Waiting if claim.is_stray => {
+                    self.send(now, Call::Leave(bearer));
+                    self.start_over(now, id);
+                    self.retry(now, id);
+                }
                 Standing::Waiting => {
                     claim.stage = Stage::Waiting;
                     claim.since = at;
@@ -320,10 +326,27 @@ impl<S: Step> Queue<S> {
                 self.claims.schedule(now.after(pause), id);
             }
             Err(Trouble::NotRun) => self.retry(now, id),
-            Err(_) => {
-                self.claims.schedule(now.after(PAUSE), id);
-            }
+            Err(trouble) => match (claim.stage, trouble) {
+                (Stage::Leaving { until }, Trouble::NotNow(cause)) => {
+                    self.leave_refused(now, bearer, until, cause);
+                }
+                _ => self.claims.schedule(now.after(PAUSE), id),
+            },
         }
+    }
+
+    /// A server that refuses for long is not to hear more and more leaves. `until` is a ttl after it was given up; a
+    /// ttl later, nobody is handed the lock under its token any more.
+    fn leave_refused(&mut self, now: Moment, bearer: &Bearer, until: Moment, cause: Cause) {
+        let (id, ttl) = (bearer.terms.id, bearer.terms.ttl);
+        let left = until.after(ttl).since(now);
+        if left.is_zero() {
+            return self.released(id, Err(cause));
+        }
+        let elapsed = (2 * ttl).saturating_sub(left);
+        let again = now.after((elapsed / 2).clamp(PAUSE, LONG_PAUSE));
+        let again = if now < until { again.min(until) } else { again };
+        self.claims.schedule(again, id);
     }
     /// How long the replicas have to confirm everything that has been said so far, if they
     /// are to be asked now, and a lock that it was about.

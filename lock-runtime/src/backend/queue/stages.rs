@@ -256,6 +256,7 @@ impl<S: Step> Queue<S> {
         claim.noted = false;
         claim.renewals = 0;
         claim.may_be_cut = false;
+        claim.is_stray = false;
         self.lose_chain(now, old);
     }
 

@@ -35,8 +35,9 @@ impl Replies {
         let rows = match answer {
             Ok(rows) => rows,
             Err(trouble) => {
-                // Another transaction may be in the way of one of them.
-                this.apart = batch.calls().len() > 1 && matches!(trouble, Trouble::NotNow(_));
+                // Another transaction may be in the way of one of them. If that is about the lock of all, each
+                // would wait for it in turn.
+                this.apart = is_about_several(&batch) && matches!(trouble, Trouble::NotNow(_));
                 let trouble = if this.apart { Trouble::NotRun } else { trouble };
                 let calls = batch.into_calls().into_iter();
                 this.all = calls.map(|it| (it, Err(trouble.clone()))).collect();
@@ -159,6 +160,13 @@ impl Replies {
     }
 }
 
+/// Whether its calls are about several locks.
+fn is_about_several(batch: &Batch) -> bool {
+    let mut keys = batch.calls().iter().map(|it| it.call.key());
+    let first = keys.next();
+    keys.any(|key| Some(key) != first)
+}
+
 pub(crate) fn mismatch() -> Trouble {
     let said = io::Error::other("the answer of the function does not match");
     Trouble::Unknown(Arc::new(said))
@@ -206,4 +214,34 @@ pub(crate) fn standings(rows: &[Row]) -> Vec<u8> {
 fn numbers<N: FromStr>(row: &Row, column: usize) -> Option<Vec<N>> {
     let items = list(row, column)?.into_iter();
     items.map(|it| it.parse().ok()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::backend::queue::protocol::call::Bearer;
+    use crate::backend::token::Token;
+    use crate::base::clock::Moment;
+    use crate::types::terms::{LeaseId, Terms};
+
+    fn leave(key: &str) -> Sent {
+        let terms = Terms::of(LeaseId(1), key, Duration::from_secs(10));
+        let token = Token::new().expect("random numbers");
+        let call = Call::Leave(Bearer::new(token, terms.into()));
+        Sent::new(call, Moment::from_nanos(1))
+    }
+
+    // Section: guarantees.md#the-lock-goes-on
+    #[test]
+    fn calls_about_one_lock_do_not_wait_one_by_one_for_what_is_in_the_way_of_all() {
+        for (keys, apart) in [(["k", "k"], false), (["k", "l"], true)] {
+            let waited = Err(Trouble::not_now("it has waited for a row"));
+            let replies = Replies::read(Batch::Many(keys.map(leave).into()), waited, None);
+            assert_eq!(replies.apart, apart, "{keys:?}");
+            for (_, reply) in &replies.all {
+                let goes_again = matches!(reply, Err(Trouble::NotRun));
+                assert_eq!(goes_again, apart, "{keys:?}");
+            }
+        }
+    }
 }

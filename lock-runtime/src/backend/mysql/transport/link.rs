@@ -78,6 +78,13 @@ impl<T> Link<T> {
         open.is_some_and(|open| open.send(calls))
     }
 
+    /// Sends a call before all others that are not in flight yet.
+    pub(crate) fn send_first(&mut self, call: Call, to: T) {
+        if let Some(open) = self.connection.up_mut() {
+            open.send_first(call, to);
+        }
+    }
+
     /// Connects if there is no connection, writes what was sent, and reads what has come in. To
     /// be called until there are no news.
     pub(crate) fn poll(&mut self, cx: &mut Context<'_>, now: Moment) -> Option<LinkEvent<T>> {

@@ -27,6 +27,8 @@ pub(super) struct Open<T> {
     in_flight: Option<Flight<T>>,
     /// The calls that wait for the answers in flight.
     unsent: VecDeque<(Call, T)>,
+    /// Those that go before them.
+    urgent: VecDeque<(Call, T)>,
     /// Of the first call in flight.
     gathering: Gathering,
     /// Why the connection is dropped with the next poll.
@@ -47,13 +49,14 @@ impl<T> Open<T> {
             wire: opened.wire,
             in_flight: None,
             unsent: VecDeque::new(),
+            urgent: VecDeque::new(),
             gathering: Gathering::default(),
             useless: None,
         }
     }
 
     pub(super) fn awaits_answer(&self) -> bool {
-        self.in_flight.is_some() || !self.unsent.is_empty()
+        self.in_flight.is_some() || !self.unsent.is_empty() || !self.urgent.is_empty()
     }
 
     /// Until when an answer must come in.
@@ -69,9 +72,17 @@ impl<T> Open<T> {
         self.unsent.len() > known
     }
 
+    /// Sends a call when what is in flight is answered, before all others.
+    pub(super) fn send_first(&mut self, call: Call, to: T) {
+        self.urgent.push_back((call, to));
+    }
+
     /// Writes what was sent and reads what has come in.
     pub(super) fn poll(&mut self, cx: &mut Context<'_>, now: Moment) {
-        if self.in_flight.is_none() && !self.unsent.is_empty() {
+        if self.in_flight.is_none() && self.awaits_answer() {
+            for call in self.urgent.drain(..).rev() {
+                self.unsent.push_front(call);
+            }
             let calls = next_flight(&mut self.unsent);
             let texts: Vec<_> = calls.iter().map(|(call, _)| &*call.text).collect();
             self.wire.query(&texts.join(";"));
@@ -128,6 +139,7 @@ impl<T> Open<T> {
     /// The calls that have not been answered.
     pub(super) fn unanswered(&mut self) -> Vec<T> {
         let calls = self.in_flight.take().into_iter().flat_map(|it| it.calls);
+        let calls = calls.chain(self.urgent.drain(..));
         let calls = calls.chain(self.unsent.drain(..));
         calls.map(|(_, to)| to).collect()
     }

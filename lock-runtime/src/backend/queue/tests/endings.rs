@@ -64,10 +64,27 @@ fn a_leave_that_was_lost_is_sent_until_it_is_answered() {
     peer.push(who, 4);
     peer.silent();
     peer.fail(again, Trouble::not_now("BUSY"));
-    peer.after(100);
+    peer.after(1_000);
     let last = peer.call();
     peer.reply(last, Reply::Ours(true));
     assert!(matches!(peer.end(), Some(Outcome::Released { .. })));
+}
+
+#[test]
+fn a_leave_that_is_refused_is_sent_less_and_less_and_not_for_ever() {
+    let (mut peer, _) = Peer::waiting();
+    peer.queue.submit(peer.now, Request::Abandon(ID));
+    let mut sent = 0;
+    for _ in 0..220 {
+        for leave in peer.queue.calls() {
+            assert!(matches!(leave.call, Call::Leave(_)));
+            peer.fail(leave, Trouble::not_now("NOREPLICAS"));
+            sent += 1;
+        }
+        peer.after(100);
+    }
+    assert!((20..30).contains(&sent), "{sent}");
+    assert_eq!(peer.queue.next_wakeup(), None, "it is forgotten");
 }
 
 #[test]

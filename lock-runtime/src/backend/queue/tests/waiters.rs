@@ -132,6 +132,30 @@ fn one_that_was_in_the_queue_of_a_former_node_stays_a_waiter() {
     assert_eq!(limit(&peer.call()), None);
 }
 
+// Section: guarantees.md#first-come-first-served
+#[test]
+fn one_whose_session_has_ended_joins_under_the_new_one_at_its_position() {
+    let (mut peer, old) = Peer::waiting();
+    peer.lose_connection(Vec::new());
+    peer.queue.session_changed();
+    peer.queue.connected(peer.now);
+    peer.after(0);
+    let ask = peer.call();
+    peer.reply(ask, asked(Standing::Waiting));
+    let [leave, acquire] = <[Sent; 2]>::try_from(peer.queue.calls()).expect("two calls");
+    assert!(matches!(leave.call, Call::Leave(it) if it.token == old));
+    assert!(matches!(
+        acquire.call,
+        Call::Acquire { position: Some(5), ref bearer, .. } if bearer.token != old
+    ));
+    peer.lose_connection(vec![acquire]);
+    peer.queue.connected(peer.now);
+    peer.after(0);
+    let ask = peer.call();
+    peer.reply(ask, asked(Standing::Waiting));
+    peer.silent();
+}
+
 // Section: guarantees.md#a-queue-of-limited-length
 #[test]
 fn one_that_may_never_have_been_there_is_limited_again() {

@@ -40,11 +40,19 @@ pub(super) enum Stage {
     Held {
         fence: u64,
         granted: Moment,
-        /// Since when a renewal is on its way.
-        renewing: Option<Moment>,
+        renewing: Option<Renewing>,
     },
     /// Nobody wants it any more; until enough servers know.
     Leaving,
+}
+
+/// A renewal that has not reached a majority.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Renewing {
+    pub(super) started: Moment,
+    /// Whether it was reported as failed. The answer that makes the majority may come all the same: a server may have
+    /// been asked twice.
+    pub(super) failed: bool,
 }
 
 /// The last answer of one server.

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::claim::{Claim, Part, Stage};
+use super::claim::{Claim, Part, Renewing, Stage};
 use super::coordinator::Coordinator;
 use crate::backend::queue::order::Order;
 use crate::backend::{Outcome, Request};
@@ -40,7 +40,10 @@ impl Coordinator {
         let Stage::Held { renewing, .. } = &mut claim.stage else {
             return;
         };
-        *renewing = Some(now);
+        *renewing = Some(Renewing {
+            started: now,
+            failed: false,
+        });
         for (server, part) in claim.parts.iter_mut().enumerate() {
             if let Part::Granted(grant) = part {
                 grant.asked.get_or_insert(0);
@@ -120,9 +123,10 @@ impl Coordinator {
         let Stage::Held { renewing, .. } = &mut claim.stage else {
             return;
         };
-        let Some(started) = *renewing else {
+        let Some(renewal) = renewing else {
             return;
         };
+        let started = renewal.started;
         let fresh = |part: &Part| matches!(part, Part::Granted(it) if it.since >= started);
         let asked = |part: &Part| matches!(part, Part::Granted(it) if it.asked.is_some());
         let renewed = claim.parts.iter().filter(|it| fresh(it)).count() >= majority;
@@ -134,8 +138,8 @@ impl Coordinator {
                 // As from a server that was restarted. It comes back as soon as those who wait yield it.
                 self.yield_parts(now, id, LEAD, |_, part| matches!(part, Part::Lost));
             }
-            _ if !claim.parts.iter().any(asked) => {
-                *renewing = None;
+            _ if !renewal.failed && !claim.parts.iter().any(asked) => {
+                renewal.failed = true;
                 let cause = cause.unwrap_or_else(|| Claim::too_few().cause());
                 self.claims.report(Outcome::RenewFailed { id, cause });
             }

@@ -4,6 +4,7 @@ mod parts;
 
 use std::time::Duration;
 
+use super::claim::Claim;
 use super::clocks::Clocks;
 use super::coordinator::Coordinator;
 use crate::backend::queue::order::Order;
@@ -198,6 +199,43 @@ fn what_is_granted_late_and_for_a_shorter_time_is_extended() {
         coordinator.settle(at(5), server, pushed);
     }
     assert_eq!(raised(&mut coordinator), [3]);
+}
+
+// Section: guarantees.md#when-a-majority-decides
+#[test]
+fn the_answer_that_makes_the_majority_counts_although_the_renewal_was_given_up() {
+    let mut coordinator = asked();
+    for server in 0..3 {
+        grants(&mut coordinator, server, 0, 9);
+    }
+    assert!(coordinator.next_outcome().is_some());
+    // Its counter is behind, and so it is asked twice.
+    grants(&mut coordinator, 3, 90, 4);
+    coordinator.submit(at(100), Request::Renew(ID));
+    coordinator.settle(at(110), 0, Outcome::NotHeld { id: ID });
+    let cause = || Claim::too_few().cause();
+    let failed = |server, coordinator: &mut Coordinator| {
+        let cause = cause();
+        coordinator.settle(at(110), server, Outcome::RenewFailed { id: ID, cause });
+    };
+    failed(1, &mut coordinator);
+    renews(&mut coordinator, 2, 100);
+    grants(&mut coordinator, 4, 100, 9);
+    assert!(coordinator.next_outcome().is_none());
+    renews(&mut coordinator, 3, 95);
+    let outcome = coordinator.next_outcome();
+    assert!(
+        matches!(outcome, Some(Outcome::RenewFailed { .. })),
+        "{outcome:?}"
+    );
+    failed(1, &mut coordinator);
+    assert!(coordinator.next_outcome().is_none(), "it was reported");
+    renews(&mut coordinator, 3, 100);
+    let outcome = coordinator.next_outcome();
+    assert!(
+        matches!(outcome, Some(Outcome::Renewed { .. })),
+        "{outcome:?}"
+    );
 }
 
 #[test]
