@@ -348,6 +348,7 @@ impl<S: Step> Queue<S> {
         let again = if now < until { again.min(until) } else { again };
         self.claims.schedule(again, id);
     }
+
     /// How long the replicas have to confirm everything that has been said so far, if they
     /// are to be asked now, and a lock that it was about.
     pub(crate) fn ask_replicas(&mut self) -> Option<(Duration, LockKey)> {

@@ -133,6 +133,7 @@ fn one_that_was_in_the_queue_of_a_former_node_stays_a_waiter() {
 }
 
 // Section: guarantees.md#first-come-first-served
+#[cfg(any(feature = "mysql", feature = "postgres"))]
 #[test]
 fn one_whose_session_has_ended_joins_under_the_new_one_at_its_position() {
     let (mut peer, old) = Peer::waiting();
