@@ -12,6 +12,7 @@ use std::time::Duration;
 
 use once_cell::sync::Lazy;
 use tokio::sync::mpsc;
+use tokio::time::sleep;
 
 use crate::backend::capabilities::Capabilities;
 use crate::backend::scheme::Scheme;
@@ -63,8 +64,16 @@ impl Target for Memories {
         // No prefix has a control character in it.
         let name = self.name.as_ref();
         let name = name.map(|name| format!("{}\0{name}", setup.prefix));
-        let memory = Memory::open(name.as_deref(), &setup.clock);
-        Box::pin(async {
+        Box::pin(async move {
+            let mut memory = Memory::open(name.as_deref(), &setup.clock);
+            // A manager that was dropped just now keeps its store for a moment.
+            for _ in 0..100 {
+                if memory.is_ok() {
+                    break;
+                }
+                sleep(Duration::from_millis(10)).await;
+                memory = Memory::open(name.as_deref(), &setup.clock);
+            }
             let mut memory = memory?;
             memory.history = setup.history;
             Ok(Box::new(memory) as Box<dyn Backend>)

@@ -2,7 +2,6 @@
 //! that are bound to it.
 
 mod address;
-mod asking;
 mod connection;
 mod diagnosis;
 mod findings;
