@@ -17,7 +17,7 @@ use super::{
     body::{Bodies, linger, noted_from},
     history::{Grant, History, Kind, Mode, monotonic},
     lock_name,
-    outcome::{Patience, acquired},
+    outcome::{Bounds, acquired},
     panics, tickets, transfers,
 };
 use crate::server::connect;
@@ -37,7 +37,7 @@ const MOST_WAITERS: u32 = 2;
 /// Longer than a fault.
 pub(super) const WAIT: Duration = Duration::from_secs(5);
 
-const PATIENT: Patience = Patience {
+const USUAL: Bounds = Bounds {
     wait: WAIT,
     limited: false,
 };
@@ -203,11 +203,11 @@ impl Worker {
             Mode::Permits(most) => request.permits(most),
             _ => request.read(),
         };
-        let patience = Patience {
+        let bounds = Bounds {
             limited: limits,
-            ..PATIENT
+            ..USUAL
         };
-        drop(self.patient(patience, &[key], mode, bodies, how).await);
+        drop(self.turn_within(bounds, &[key], mode, bodies, how).await);
     }
 
     /// Turns of all sorts wait in one queue, and some are given up, at any stage.
@@ -230,11 +230,11 @@ impl Worker {
     }
 
     async fn hardly_wait(&self) {
-        let patience = Patience {
+        let bounds = Bounds {
             wait: Duration::from_millis(10),
-            ..PATIENT
+            ..USUAL
         };
-        let turn = self.patient(patience, &[HOT_KEY], Mode::Alone, Bodies::Hot, |it| it);
+        let turn = self.turn_within(bounds, &[HOT_KEY], Mode::Alone, Bodies::Hot, |it| it);
         drop(turn.await);
     }
 
@@ -246,13 +246,13 @@ impl Worker {
         bodies: Bodies,
         how: impl FnOnce(LockRequest) -> LockRequest,
     ) -> Option<LockGuard> {
-        self.patient(PATIENT, keys, mode, bodies, how).await
+        self.turn_within(USUAL, keys, mode, bodies, how).await
     }
 
-    /// The same for a caller who waits for so long.
-    async fn patient(
+    /// The same within other bounds.
+    async fn turn_within(
         &self,
-        patience: Patience,
+        bounds: Bounds,
         keys: &[usize],
         mode: Mode,
         bodies: Bodies,
@@ -263,8 +263,8 @@ impl Worker {
             [key] => self.manager.lock(lock_name(*key)),
             keys => self.manager.lock_all(keys.iter().map(|it| lock_name(*it))),
         };
-        let request = request.ttl(self.servers.ttl()).wait(patience.wait);
-        let Some(guard) = acquired(how(request).acquire(), patience).await else {
+        let request = request.ttl(self.servers.ttl()).wait(bounds.wait);
+        let Some(guard) = acquired(how(request).acquire(), bounds).await else {
             // The server is away, for as long as the faults decide, or the queue is full.
             sleep(Duration::from_millis(20)).await;
             return None;

@@ -1,5 +1,5 @@
-//! How an acquisition of a tortured process may end: with the lock, because somebody else kept it until the wait was over,
-//! or because the store could not be reached; and not long after the wait.
+//! Judges how an acquisition of a tortured process ends: with the lock, with `Contended` after the wait, or with
+//! `Unavailable`, and never long after the wait.
 
 use std::time::{Duration, Instant};
 
@@ -9,14 +9,15 @@ use tokio::time::timeout;
 /// For how long an acquisition may go on after its wait, on a busy machine.
 const GRACE: Duration = Duration::from_secs(2);
 
-/// A process that was stopped is behind, and gets this often a tenth of a second more.
+/// A process that was stopped gets this many tenths of a second more, since its own threads are late.
 const TENTHS: u32 = 20;
 
-/// How long a caller waits, and whether it may be refused sooner.
+/// When an acquisition may end without the lock.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Patience {
+pub(super) struct Bounds {
+    /// How long the caller waits.
     pub(super) wait: Duration,
-    /// Whether there may be too many others.
+    /// Whether the queue may be full, which ends the wait at once.
     pub(super) limited: bool,
 }
 
@@ -27,17 +28,17 @@ pub(super) struct Patience {
 /// If the acquisition ends otherwise.
 pub(super) async fn acquired(
     acquire: impl Future<Output = Result<LockGuard, LockError>> + Unpin,
-    patience: Patience,
+    bounds: Bounds,
 ) -> Option<LockGuard> {
     let asked = Instant::now();
-    let outcome = ended(acquire, patience.wait).await;
+    let outcome = ended(acquire, bounds.wait).await;
     let took = asked.elapsed();
     match outcome {
         Some(Ok(guard)) => Some(guard),
         Some(Err(LockError::Unavailable { .. })) => None,
-        Some(Err(LockError::Contended { .. })) if patience.limited || took >= patience.wait => None,
-        Some(Err(error)) => panic!("after {took:?} of {patience:?}: {error}"),
-        None => panic!("an acquisition goes on after {took:?} of {patience:?}"),
+        Some(Err(LockError::Contended { .. })) if bounds.limited || took >= bounds.wait => None,
+        Some(Err(error)) => panic!("after {took:?} of {bounds:?}: {error}"),
+        None => panic!("an acquisition goes on after {took:?} of {bounds:?}"),
     }
 }
 
@@ -67,11 +68,11 @@ mod tests {
         limited: bool,
         acquire: impl Future<Output = Result<LockGuard, LockError>> + Send + 'static,
     ) -> bool {
-        let patience = Patience {
+        let bounds = Bounds {
             wait: WAIT,
             limited,
         };
-        let ended = tokio::spawn(acquired(Box::pin(acquire), patience)).await;
+        let ended = tokio::spawn(acquired(Box::pin(acquire), bounds)).await;
         ended.is_ok_and(|guard| guard.is_none())
     }
 

@@ -65,16 +65,7 @@ impl Target for Memories {
         let name = self.name.as_ref();
         let name = name.map(|name| format!("{}\0{name}", setup.prefix));
         Box::pin(async move {
-            let mut memory = Memory::open(name.as_deref(), &setup.clock);
-            // A manager that was dropped just now keeps its store for a moment.
-            for _ in 0..100 {
-                if memory.is_ok() {
-                    break;
-                }
-                sleep(Duration::from_millis(10)).await;
-                memory = Memory::open(name.as_deref(), &setup.clock);
-            }
-            let mut memory = memory?;
+            let mut memory = Memory::open_soon(name.as_deref(), &setup.clock).await?;
             memory.history = setup.history;
             Ok(Box::new(memory) as Box<dyn Backend>)
         })
@@ -110,10 +101,21 @@ struct Interest {
 }
 
 impl Memory {
+    /// A manager that was dropped just now keeps its store, with its clock, for a moment.
+    async fn open_soon(name: Option<&str>, clock: &Clock) -> Result<Self, LockError> {
+        for _ in 0..100 {
+            if let Ok(memory) = Self::open(name, clock) {
+                return Ok(memory);
+            }
+            sleep(Duration::from_millis(10)).await;
+        }
+        Self::open(name, clock)
+    }
+
     /// The store of that name, or one of its own.
     fn open(name: Option<&str>, clock: &Clock) -> Result<Self, LockError> {
-        let store = name.map_or_else(|| Ok(Arc::default()), |name| named(name, clock))?;
-        Ok(Self::on(store, clock.clone()))
+        let store = name.map(|name| named(name, clock)).transpose()?;
+        Ok(Self::on(store.unwrap_or_default(), clock.clone()))
     }
 
     /// A store of its own.

@@ -335,8 +335,8 @@ impl<S: Step> Queue<S> {
         }
     }
 
-    /// A server that refuses for long is not to hear more and more leaves. `until` is a ttl after it was given up; a
-    /// ttl later, nobody is handed the lock under its token any more.
+    /// The pauses grow, since a server may refuse for long while more and more waiters give up. `until` is a ttl after
+    /// the waiter gave up. A ttl later, the server hands no lock to its token any more.
     fn leave_refused(&mut self, now: Moment, bearer: &Bearer, until: Moment, cause: Cause) {
         let (id, ttl) = (bearer.terms.id, bearer.terms.ttl);
         let left = until.after(ttl).since(now);

@@ -29,6 +29,16 @@ fn asked() -> Coordinator {
     coordinator
 }
 
+/// The first servers have granted the lock.
+fn held_by(servers: usize) -> Coordinator {
+    let mut coordinator = asked();
+    for server in 0..servers {
+        grants(&mut coordinator, server, 0, 9);
+    }
+    assert!(coordinator.next_outcome().is_some());
+    coordinator
+}
+
 fn grants(coordinator: &mut Coordinator, server: usize, sent: u64, fence: u64) {
     let granted = Outcome::Granted {
         id: ID,
@@ -204,21 +214,16 @@ fn what_is_granted_late_and_for_a_shorter_time_is_extended() {
 // Section: guarantees.md#when-a-majority-decides
 #[test]
 fn the_answer_that_makes_the_majority_counts_although_the_renewal_was_given_up() {
-    let mut coordinator = asked();
-    for server in 0..3 {
-        grants(&mut coordinator, server, 0, 9);
-    }
-    assert!(coordinator.next_outcome().is_some());
+    let mut coordinator = held_by(3);
     // Its counter is behind, and so it is asked twice.
     grants(&mut coordinator, 3, 90, 4);
     coordinator.submit(at(100), Request::Renew(ID));
     coordinator.settle(at(110), 0, Outcome::NotHeld { id: ID });
-    let cause = || Claim::too_few().cause();
-    let failed = |server, coordinator: &mut Coordinator| {
-        let cause = cause();
-        coordinator.settle(at(110), server, Outcome::RenewFailed { id: ID, cause });
+    let fails = |coordinator: &mut Coordinator| {
+        let cause = Claim::too_few().cause();
+        coordinator.settle(at(110), 1, Outcome::RenewFailed { id: ID, cause });
     };
-    failed(1, &mut coordinator);
+    fails(&mut coordinator);
     renews(&mut coordinator, 2, 100);
     grants(&mut coordinator, 4, 100, 9);
     assert!(coordinator.next_outcome().is_none());
@@ -228,7 +233,7 @@ fn the_answer_that_makes_the_majority_counts_although_the_renewal_was_given_up()
         matches!(outcome, Some(Outcome::RenewFailed { .. })),
         "{outcome:?}"
     );
-    failed(1, &mut coordinator);
+    fails(&mut coordinator);
     assert!(coordinator.next_outcome().is_none(), "it was reported");
     renews(&mut coordinator, 3, 100);
     let outcome = coordinator.next_outcome();
@@ -240,11 +245,7 @@ fn the_answer_that_makes_the_majority_counts_although_the_renewal_was_given_up()
 
 #[test]
 fn a_majority_renews_and_the_rest_of_all_lose() {
-    let mut coordinator = asked();
-    for server in 0..5 {
-        grants(&mut coordinator, server, 0, 9);
-    }
-    assert!(coordinator.next_outcome().is_some());
+    let mut coordinator = held_by(5);
     coordinator.submit(at(100), Request::Renew(ID));
     for server in 0..2 {
         coordinator.settle(at(110), server, Outcome::NotHeld { id: ID });
@@ -351,11 +352,7 @@ fn a_try_that_too_few_answer_finds_the_lock_not_held() {
 
 #[test]
 fn whether_it_was_ours_is_unknown_where_those_that_had_it_do_not_say() {
-    let mut coordinator = asked();
-    for server in 0..5 {
-        grants(&mut coordinator, server, 0, 9);
-    }
-    assert!(coordinator.next_outcome().is_some());
+    let mut coordinator = held_by(5);
     coordinator.submit(at(100), Request::Release(ID));
     let silent = || Err(Trouble::not_now("down").cause());
     let answers = [Ok(true), Ok(true), Ok(false), silent(), silent()];

@@ -20,7 +20,7 @@ impl Tails {
         claims: &Claims<Claim>,
     ) -> Option<LeaseId> {
         if self.0.len() > 2 * claims.len() + 16 {
-            self.0.retain(|_, id| claims.get(id).is_some());
+            self.0.retain(|_, id| claims.contains(*id));
         }
         let before = self.0.insert(key.clone(), id)?;
         (before != id && claims.contains(before)).then_some(before)
