@@ -213,7 +213,8 @@ impl Report {
 
     /// A body that was running when the fault ended may run on, and a key may be free since nobody asks for it: the time
     /// counts from the last sign of life and from the question. A key that nobody gets any more counts until the `end`,
-    /// when the last ones asked for locks, if it was wanted often before.
+    /// when the last ones asked for locks, if it was wanted often before. Whoever adopts a ticket says nothing of that: a
+    /// key that is handed on has many entries at once, and none until somebody picks it again.
     fn measure_recovery(&mut self, events: &[&Event], healed: &[Duration], end: Duration) {
         let mut asked = HashMap::new();
         let mut alive = Vec::new();
@@ -226,7 +227,9 @@ impl Report {
                 _ => alive.push(*event),
             }
         }
-        let entries = alive.iter().filter(|it| it.kind == Kind::Enter).count();
+        let is_wanted =
+            |pair: &&[&Event]| pair[0].kind != Kind::Issued && pair[1].kind == Kind::Enter;
+        let entries = alive.windows(2).filter(is_wanted).count();
         let began = alive.first().map_or(end, |it| it.at);
         #[expect(clippy::cast_precision_loss, reason = "counts are small")]
         let often = entries as f64 / end.saturating_sub(began).as_secs_f64().max(1.0);
@@ -396,6 +399,11 @@ mod tests {
         assert_eq!(still(seldom), (50, Some(1)));
         events.insert(50, event(0, Kind::Done, 850));
         assert_eq!(still(&events), (50, Some(1)));
+
+        let handed_on = |at| [event(0, Kind::Enter, at), event(0, Kind::Issued, at)];
+        let mut events: Vec<_> = (0..50).flat_map(handed_on).collect();
+        events.push(event(2, Kind::Asked, 900));
+        assert_eq!(still(&events), (0, None));
     }
 
     #[test]
