@@ -154,7 +154,7 @@ lint: ## Checks format, lints, documents and the direction of imports
 	$(FLOORS) -- lock-runtime/src 'base < types < telemetry < backend | held < driver < api | simulation | fuzzing.rs < lib.rs'
 	$(FLOORS) -- lock-runtime/src/backend/queue 'protocol < chains | pace.rs < chains.rs | claim.rs | quarantine.rs | replicas.rs | reports.rs | waiters.rs < mod.rs < connection.rs | downgrading.rs | hand_over.rs | issuing.rs | messages.rs | order.rs | replies.rs | requests.rs | stages.rs < tests.rs < tests'
 	$(FLOORS) -- lock-runtime/src/backend/redis 'lua < protocol < address.rs | findings.rs | opening.rs < sentinel < inspect | transport < connected.rs < mod.rs < queries.rs | cluster | redlock < target.rs | fuzzing.rs'
-	$(FLOORS) -- lock-runtime/src/backend/postgres 'address.rs | protocol | sql < transport < findings.rs | functions.rs < diagnosis.rs < connection.rs < mod.rs < target.rs | fuzzing.rs'
+	$(FLOORS) -- lock-runtime/src/backend/postgres 'address.rs | asking.rs | protocol | sql < transport < findings.rs | functions.rs < diagnosis.rs < connection.rs < mod.rs < target.rs | fuzzing.rs'
 	$(FLOORS) -- lock-runtime/src/backend/mysql 'address.rs | protocol | sql < transport < findings.rs | procedures.rs < diagnosis.rs < connection.rs < mod.rs < target.rs | fuzzing.rs'
 	$(FLOORS) -- lock-runtime/src/backend/sql 'names.rs | parameters.rs | row.rs | session.rs | trouble.rs | upkeep.rs < steps.rs < batch.rs < replies.rs < inspect | fuzzing.rs < pool.rs < mod.rs'
 	$(FLOORS) -- lock-runtime/src/backend/etcd 'address.rs | protocol < queue < transport < findings.rs < diagnosis.rs | inspect.rs | fuzzing.rs < mod.rs'

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use lock_runtime::{LockConfig, LockError};
 use tests::{LONG, SCHEMA, TIME_LIMIT, connect, release, take, within};
-use tokio::time::sleep;
+use tokio::{task::JoinSet, time::sleep};
 
 use crate::{are_served_in_order, manager, server, waiter};
 
@@ -53,27 +53,30 @@ async fn a_call_that_cannot_be_carried_out_is_unavailable_in_time() {
     release(take(&locks, "key", LONG).await).await;
 }
 
-/// Each call about it keeps its connection busy for a second, and the others have to get through in between.
+/// Each call about it keeps its connection busy for a second, and few go at a time, however many want the lock: the others
+/// have to get through in between. With a history, each goes by itself.
 #[tokio::test]
 async fn a_row_that_stays_locked_costs_no_other_lock() {
-    // Four calls take a second each before the next renewal has its turn.
-    const TTL: Duration = Duration::from_secs(12);
+    const TTL: Duration = Duration::from_secs(8);
     let Some(server) = server().await else { return };
-    let locks = manager(&server.url()).await;
-    release(take(&locks, "key", LONG).await).await;
-    let guard = take(&locks, "other", TTL).await;
-    let mut peer = server.peer().await;
-    let row = "BEGIN; SELECT FROM lock_runtime.lock WHERE name = 'lock:{key}' FOR UPDATE";
-    peer.rows(row).await;
-    let wanted: Vec<_> = (0..4)
-        .map(|_| tokio::spawn(locks.lock("key").ttl(LONG).wait_forever().acquire()))
-        .collect();
-    sleep(TTL + TTL / 2).await;
-    assert!(guard.is_held());
-    assert!(wanted.iter().all(|it| !it.is_finished()));
-    peer.rows("COMMIT").await;
-    for wanted in wanted {
-        release(within(TIME_LIMIT, wanted).await.unwrap().unwrap()).await;
+    for grants in [0, 3] {
+        let config = LockConfig::new(server.url()).unwrap().history(grants);
+        let locks = connect(config.unavailable_wait_forever()).await;
+        release(take(&locks, "key", LONG).await).await;
+        let guard = take(&locks, "other", TTL).await;
+        let mut peer = server.peer().await;
+        let row = "BEGIN; SELECT FROM lock_runtime.lock WHERE name = 'lock:{key}' FOR UPDATE";
+        peer.rows(row).await;
+        let mut wanted: JoinSet<_> = (0..30)
+            .map(|_| locks.lock("key").ttl(LONG).wait_forever().acquire())
+            .collect();
+        sleep(TTL + TTL / 2).await;
+        assert!(guard.is_held(), "with a history of {grants}");
+        assert!(wanted.try_join_next().is_none());
+        peer.rows("COMMIT").await;
+        while let Some(granted) = within(TIME_LIMIT, wanted.join_next()).await {
+            release(granted.unwrap().unwrap()).await;
+        }
+        release(guard).await;
     }
-    release(guard).await;
 }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::task::Context;
 use std::time::Duration;
 
+use super::asking::Asking;
 use super::diagnosis::diagnose;
 use super::functions::Functions;
 use super::protocol::answer::Answer;
@@ -18,7 +19,7 @@ use crate::backend::queue::Rules;
 use crate::backend::queue::protocol::call::Bearer;
 use crate::backend::queue::protocol::message::Message;
 use crate::backend::queue::protocol::trouble::{ServerSaid, Trouble};
-use crate::backend::sql::batch::{Batch, batches};
+use crate::backend::sql::batch::Batch;
 use crate::backend::sql::inspect::Inspector;
 use crate::backend::sql::pool::Member;
 use crate::backend::sql::replies::{Replies, standings};
@@ -51,6 +52,7 @@ pub(super) struct Connection {
     /// Why the last attempt has failed.
     failed: Option<ConnectTrouble>,
     listening: Listening,
+    asking: Asking,
     /// Whether the next calls go one by one.
     apart: bool,
     /// The answer to a call that waited for standbys, until it is known whether they were waited for to its end.
@@ -106,6 +108,7 @@ impl Connection {
             server: None,
             failed: None,
             listening: Listening::No,
+            asking: Asking::default(),
             apart: false,
             unsettled: None,
             check_at: now.after(CHECK_EVERY),
@@ -159,6 +162,7 @@ impl Connection {
             .into_iter()
             .chain(unanswered)
             .map(Batch::into_calls);
+        self.asking = Asking::default();
         let unknown = || Trouble::Unknown(Arc::clone(cause));
         // The queue decides again about calls that were not sent yet.
         let unsent = self.queue.calls();
@@ -223,6 +227,7 @@ impl Connection {
 
     /// Takes in the answer to calls of claims. With a doubt, none of them is granted.
     fn settle(&mut self, now: Moment, batch: Batch, answer: Answer, doubt: Option<Cause>) {
+        self.asking.ended(&batch);
         let warning = answer.warnings.into_iter().next();
         let doubt = doubt.or_else(|| warning.map(|it| Arc::new(it) as Cause));
         let rows = answer.result.map_err(Into::into);
@@ -370,10 +375,12 @@ impl Member for Connection {
         if self.link.awaits_answer() && self.queue.can_wait() {
             return any;
         }
-        let calls = self.queue.calls();
         let apart = std::mem::take(&mut self.apart) || self.functions.keep_history();
-        for batch in batches(calls, apart) {
+        let (batches, later) = self.asking.batches(self.queue.calls(), apart);
+        self.queue.keep(later);
+        for batch in batches {
             let Some(call) = self.functions.call(&batch, &server) else {
+                self.asking.ended(&batch);
                 continue;
             };
             // Behind the commit: the change of a setting also ends the wait for a standby, as if that had answered.

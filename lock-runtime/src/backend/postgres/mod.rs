@@ -2,6 +2,7 @@
 //! that are bound to it.
 
 mod address;
+mod asking;
 mod connection;
 mod diagnosis;
 mod findings;

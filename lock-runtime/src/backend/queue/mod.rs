@@ -149,6 +149,12 @@ impl<S: Step> Queue<S> {
         std::mem::take(&mut self.calls)
     }
 
+    /// Keeps some of that for the next time.
+    #[cfg(feature = "postgres")]
+    pub(crate) fn keep(&mut self, calls: Vec<Sent<S>>) {
+        self.calls.splice(..0, calls);
+    }
+
     /// The renewals among that, for a connection on which all else has to wait.
     #[cfg(feature = "mysql")]
     pub(crate) fn renewals(&mut self) -> Vec<Sent<S>> {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::claim::{Claim, Stage};
-use super::protocol::call::{Bearer, Sent};
+use super::protocol::call::{Bearer, Call, Sent};
 use super::protocol::step::{AskedBy, Step};
 use super::reports::Reports;
 use super::{PAUSE, Queue};
@@ -56,17 +56,31 @@ impl<S: Step> Queue<S> {
         if self.hand_over(now, id) {
             return;
         }
-        match self.claims.get_mut(&id) {
-            Some(claim) if matches!(claim.stage, Stage::Chained { .. }) => {
-                self.released(id, Ok(false));
-            }
-            Some(claim) if claim.stage != Stage::Unsent => {
-                claim.leave(now);
-                self.waiters.leave(&claim.bearer.terms.key, id);
-                self.retry(now, id);
-            }
-            _ => self.released(id, Ok(false)),
+        let claim = self.claims.get(&id);
+        let leaves_nothing = match claim.map(|it| (it.stage, it.bearer.clone())) {
+            Some((Stage::Acquiring, bearer)) => self.take_back(&bearer),
+            Some((Stage::Unsent | Stage::Chained { .. }, _)) | None => true,
+            Some(_) => false,
+        };
+        if leaves_nothing {
+            return self.released(id, Ok(false));
         }
+        if let Some(claim) = self.claims.get_mut(&id) {
+            claim.leave(now);
+            self.waiters.leave(&claim.bearer.terms.key, id);
+            self.retry(now, id);
+        }
+    }
+
+    /// Takes back an acquire that has not been sent yet, which would hold the lock for a moment.
+    fn take_back(&mut self, bearer: &Bearer) -> bool {
+        if bearer.terms.adopts.is_some() {
+            // The answer to an earlier one may have been lost.
+            return false;
+        }
+        let is_it = |it: &Sent<S>| matches!(&it.call, Call::Acquire { bearer: of, .. } if of.token == bearer.token);
+        let unsent = self.calls.iter().rposition(is_it);
+        unsent.map(|at| self.calls.remove(at)).is_some()
     }
 
     pub(super) fn renew(&mut self, now: Moment, id: LeaseId) {

@@ -4,26 +4,33 @@ use super::{Call, ID, Peer, Queue, Reply, token};
 use crate::backend::queue::Rules;
 use crate::backend::queue::protocol::trouble::Trouble;
 use crate::backend::{Outcome, Request};
-use crate::base::clock::Moment;
 use crate::types::terms::Wait;
 
 #[test]
 fn giving_up_leaves_whatever_was_reached() {
-    // Not sent yet.
-    let mut unsent = Queue::new(Rules::default());
-    let now = Moment::from_nanos(1);
-    let terms = Peer::acquiring(Wait::Forever).1;
-    let Call::Acquire { bearer, .. } = terms.call else {
-        unreachable!()
-    };
-    unsent.submit(now, Request::Acquire(bearer.terms));
-    unsent.submit(now, Request::Abandon(ID));
-    unsent.connected(now);
-    assert!(unsent.calls().is_empty());
+    // Not sent yet, since there is no connection, or since its turn has not come.
+    let (mut peer, sent) = Peer::acquiring(Wait::Forever);
+    let (now, who) = (peer.now, token(&sent));
+    for is_connected in [false, true] {
+        let mut unsent = Queue::new(Rules::default());
+        if is_connected {
+            unsent.connected(now);
+        }
+        let Call::Acquire { bearer, .. } = &sent.call else {
+            unreachable!()
+        };
+        unsent.submit(now, Request::Acquire(bearer.terms.clone()));
+        unsent.submit(now, Request::Abandon(ID));
+        unsent.connected(now);
+        assert!(unsent.calls().is_empty());
+        let end = std::iter::from_fn(|| unsent.next_outcome()).last();
+        let Some(Outcome::Released { result, .. }) = end else {
+            panic!("{end:?}")
+        };
+        assert!(!result.expect("nothing was held"));
+    }
 
     // On the way: the leave goes after it, and a grant that raced is handed over.
-    let (mut peer, sent) = Peer::acquiring(Wait::Forever);
-    let who = token(&sent);
     peer.queue.submit(peer.now, Request::Abandon(ID));
     let leave = peer.call();
     assert!(matches!(leave.call, Call::Leave(_)));
