@@ -2,7 +2,7 @@
 //!
 //! Section: mysql.md#connecting
 
-use lock_runtime::{LockConfig, LockManager, Tls, inspect::Severity};
+use lock_runtime::{LockConfig, LockError, LockManager, Tls, inspect::Severity};
 use tests::{Authority, MysqlServer, TIME_LIMIT, connect, mysql_script, take_turn, within};
 
 use crate::{invalid, refused, server};
@@ -217,4 +217,37 @@ async fn a_user_needs_nothing_but_the_right_to_call_what_is_installed() {
             assert_ne!(finding.severity, Severity::Error, "{finding:?}");
         }
     }
+}
+
+/// Nobody waits for what an operator has to change, however long they would wait for a server.
+#[tokio::test]
+async fn a_locked_account_and_a_missing_owner_are_lasting_reasons() {
+    let Some(server) = server().await else { return };
+    for (user, right) in [("owner", "ALL"), ("shop", "EXECUTE")] {
+        server.cmd(&format!("CREATE USER {user}@'127.0.0.1'")).await;
+        let grant = format!("GRANT {right} ON shop.* TO {user}@'127.0.0.1'");
+        server.cmd(&grant).await;
+    }
+    let url = |user| format!("mysql://{user}@{}/shop", server.addr());
+    // The procedures run with its rights.
+    take_turn(&connect(&*url("owner")).await, "key").await;
+    let config = || {
+        let config = LockConfig::new(url("shop")).unwrap();
+        config.unavailable_wait_forever().lazy()
+    };
+    let why = async |locks: &LockManager| {
+        let acquire = locks.lock("key").wait_forever().acquire();
+        match within(TIME_LIMIT, acquire).await {
+            Err(error @ LockError::Unavailable { .. }) => error.to_string(),
+            other => panic!("{other:?}"),
+        }
+    };
+    let locks = connect(config()).await;
+    take_turn(&locks, "key").await;
+    server.cmd("DROP USER owner@'127.0.0.1'").await;
+    let text = why(&locks).await;
+    assert!(text.contains("definer"), "{text}");
+    server.cmd("ALTER USER shop@'127.0.0.1' ACCOUNT LOCK").await;
+    let text = why(&connect(config()).await).await;
+    assert!(text.contains("locked"), "{text}");
 }

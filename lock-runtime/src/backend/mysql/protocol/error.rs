@@ -52,9 +52,9 @@ impl ServerError {
             // A procedure or a table that is missing may be on its way: an upgrade makes procedures anew.
             1146 | 1305 => Meaning::NotNow,
             // No access, no such database, a syntax error, a packet larger than the server takes, data that does not fit, a wrong
-            // number of arguments.
+            // number of arguments, no owner of the procedures, a password that has expired, a locked account.
             1044 | 1045 | 1049 | 1064 | 1142 | 1143 | 1153 | 1227 | 1264 | 1318 | 1370 | 1406
-            | 1698 => Meaning::Never,
+            | 1449 | 1698 | 1820 | 1862 | 3118 | 4151 => Meaning::Never,
             _ => match self.state.get(..2) {
                 Some("22" | "28") => Meaning::Never,
                 _ => Meaning::NotNow,
@@ -143,7 +143,7 @@ mod tests {
                 Meaning::NotNow,
             ),
             (
-                &[1044, 1045, 1049, 1064, 1142, 1153, 1370, 1406],
+                &[1044, 1045, 1049, 1064, 1142, 1153, 1370, 1406, 1449, 3118],
                 Meaning::Never,
             ),
         ] {
