@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use lock_runtime::{LockConfig, LockError, LockManager};
+use lock_runtime::{LockConfig, LockError, LockGuard, LockManager};
 use tests::{
     LONG, MysqlServer, Proxy, TIME_LIMIT, connect, eventually, mysql_script, mysql_statements,
     poll_once, release, take, take_turn, within,
@@ -117,6 +117,48 @@ async fn a_row_that_stays_locked_costs_no_other_lock() {
         while let Some(granted) = within(TIME_LIMIT, wanted.join_next()).await {
             release(granted.unwrap().unwrap()).await;
         }
+        release(guard).await;
+    }
+}
+
+#[tokio::test]
+async fn readers_whose_row_stays_locked_cost_no_other_lock() {
+    const TTL: Duration = Duration::from_secs(8);
+    let Some(server) = server().await else { return };
+    let locks = connect(&*server.url()).await;
+    let reading = || locks.lock("key").ttl(TTL).read().acquire();
+    let mut readers = Vec::new();
+    for _ in 0..20 {
+        readers.push(within(TIME_LIMIT, reading()).await.unwrap());
+    }
+    let guard = take(&locks, "other", TTL).await;
+    let mut row = row_of(&server, "key").await;
+    sleep(TTL + TTL / 2).await;
+    assert!(guard.is_held());
+    assert!(readers.iter().all(|it| !it.is_held()));
+    row.rows("COMMIT").await;
+    drop(readers);
+    take_turn(&locks, "key").await;
+    release(guard).await;
+}
+
+/// Renewals that are due meanwhile go together, also with the one that cannot be carried out.
+#[tokio::test]
+async fn a_lock_whose_row_stays_locked_costs_none_that_is_renewed_with_it() {
+    const TTL: Duration = Duration::from_secs(8);
+    let Some(server) = server().await else { return };
+    let locks = connect(&*server.url()).await;
+    let key = take(&locks, "key", TTL).await;
+    let mut others = Vec::new();
+    for number in 0..12 {
+        others.push(take(&locks, &format!("other {number}"), TTL).await);
+    }
+    let mut row = row_of(&server, "key").await;
+    sleep(TTL + TTL / 2).await;
+    assert!(others.iter().all(LockGuard::is_held));
+    assert!(!key.is_held());
+    row.rows("COMMIT").await;
+    for guard in others {
         release(guard).await;
     }
 }

@@ -126,3 +126,26 @@ async fn histories_of_locks_that_nobody_takes_are_forgotten_after_32_days() {
         ["lock:{a}1", "lock:{a}2", "lock:{c}1"]
     );
 }
+
+/// However many grants the locks have that are still taken.
+#[tokio::test]
+async fn a_call_looks_at_few_histories() {
+    let Some(home) = installed().await else {
+        return;
+    };
+    let mut peer = Peer::new(&home).await;
+    let schema = home.schema();
+    let grants = format!(
+        "INSERT INTO {schema}.history (name, fence, token, who, kind, since) \
+         SELECT 'lock:{{' || n || '}}', f, gen_random_uuid(), '', 'x', clock_timestamp() - interval '33 days' \
+         FROM generate_series(1, 4) n, generate_series(1, 30) f"
+    );
+    peer.sql.rows(&grants).await;
+    let (mut after, mut pages) = (String::new(), 0);
+    while let (Some(next), _) = sweep(&mut peer, &after, 10).await {
+        (after, pages) = (next, pages + 1);
+    }
+    assert_eq!(pages, 2, "of two locks each");
+    let left = format!("SELECT count(*) FROM {schema}.history");
+    assert_eq!(peer.sql.value(&left).await, "0");
+}

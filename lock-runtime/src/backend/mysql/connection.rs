@@ -121,7 +121,8 @@ impl Connection {
     }
 
     fn broken(&mut self, now: Moment, cause: &Cause, unanswered: Vec<Task>) {
-        let is_batch = |task: &Task| matches!(task, Task::Claims(Batch::Many(_)));
+        let is_batch =
+            |task: &Task| matches!(task, Task::Claims(Batch::Many(_) | Batch::Renewals(_)));
         if unanswered.iter().any(is_batch) {
             self.apart_until = Some(now.after(APART));
         }
@@ -264,7 +265,11 @@ impl Member for Connection {
         // Only renewals go before the answer that is due, which brings us here again: each call that is to be
         // answered may wait for a row.
         if self.link.awaits_answer() {
-            for batch in batches(self.queue.renewals(), apart) {
+            // Others that come meanwhile go together behind them.
+            if self.link.has_urgent() {
+                return any;
+            }
+            for batch in batches(self.queue.renewals(), self.apart || apart) {
                 if let Some(call) = self.procedures.call(&batch, &server) {
                     self.link.send_first(call, Task::Claims(batch));
                 }

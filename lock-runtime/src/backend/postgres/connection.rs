@@ -227,7 +227,7 @@ impl Connection {
 
     /// Takes in the answer to calls of claims. With a doubt, none of them is granted.
     fn settle(&mut self, now: Moment, batch: Batch, answer: Answer, doubt: Option<Cause>) {
-        self.asking.ended(&batch);
+        self.asking.ended(&batch, answer.result.is_err());
         let warning = answer.warnings.into_iter().next();
         let doubt = doubt.or_else(|| warning.map(|it| Arc::new(it) as Cause));
         let rows = answer.result.map_err(Into::into);
@@ -380,7 +380,7 @@ impl Member for Connection {
         self.queue.keep(later);
         for batch in batches {
             let Some(call) = self.functions.call(&batch, &server) else {
-                self.asking.ended(&batch);
+                self.asking.ended(&batch, false);
                 continue;
             };
             // Behind the commit: the change of a setting also ends the wait for a standby, as if that had answered.

@@ -56,11 +56,14 @@ impl<S: Step> Queue<S> {
         if self.hand_over(now, id) {
             return;
         }
-        let claim = self.claims.get(&id);
-        let leaves_nothing = match claim.map(|it| (it.stage, it.bearer.clone())) {
-            Some((Stage::Acquiring, bearer)) => self.take_back(&bearer),
-            Some((Stage::Unsent | Stage::Chained { .. }, _)) | None => true,
-            Some(_) => false,
+        let leaves_nothing = match self.claims.get(&id) {
+            // A part repeats the release of its former token.
+            Some(claim) if claim.stage == Stage::Acquiring && !claim.is_part => {
+                let bearer = claim.bearer.clone();
+                self.take_back(&bearer)
+            }
+            Some(claim) => matches!(claim.stage, Stage::Unsent | Stage::Chained { .. }),
+            None => true,
         };
         if leaves_nothing {
             return self.released(id, Ok(false));

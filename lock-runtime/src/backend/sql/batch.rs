@@ -39,7 +39,8 @@ impl Batch {
 }
 
 /// Puts the calls of a turn together, unless they are to go `apart`. Calls about the same lock
-/// keep their order, except that renewals come first.
+/// keep their order, except that renewals come first; those of one lock go together even apart, since each
+/// would wait for its row.
 pub(crate) fn batches(calls: Vec<Sent>, apart: bool) -> Vec<Batch> {
     if calls.len() == 1 {
         return calls.into_iter().map(Batch::One).collect();
@@ -47,15 +48,20 @@ pub(crate) fn batches(calls: Vec<Sent>, apart: bool) -> Vec<Batch> {
     let (mut renewals, others): (Vec<_>, Vec<_>) = calls
         .into_iter()
         .partition(|it| matches!(it.call, Call::Renew { .. }));
+    let mut batches = Vec::new();
     if apart {
-        return renewals.into_iter().chain(others).map(Batch::One).collect();
+        for_each_lock(renewals, |calls| {
+            cut(calls, MOST_RENEWALS, Batch::Renewals, &mut batches);
+        });
+        batches.sort_by_key(|it| it.calls().len() > 1);
+        batches.extend(others.into_iter().map(Batch::One));
+        return batches;
     }
     // Locks with a queue wait for other transactions, and would let the others wait too.
     let apart: HashMap<LockKey, bool> = crowded(&others);
     let (common, others): (Vec<_>, Vec<_>) = others
         .into_iter()
         .partition(|it| common(&it.call).is_some_and(|it| !apart.contains_key(&it.terms.key)));
-    let mut batches = Vec::new();
     // In the order of full names, as in batches of acquisitions: two of them do not wait for each other in a circle.
     renewals.sort_by_cached_key(|it| it.call.key().map(|key| format!("{key}}}")));
     cut(renewals, MOST_RENEWALS, Batch::Renewals, &mut batches);
@@ -94,17 +100,19 @@ fn crowded(calls: &[Sent]) -> HashMap<LockKey, bool> {
 
 /// Hands out the calls of each lock, in their order.
 fn for_each_lock(calls: Vec<Sent>, mut take: impl FnMut(Vec<Sent>)) {
-    let mut locks: Vec<(LockKey, Vec<Sent>)> = Vec::new();
+    let mut numbers: HashMap<LockKey, usize> = HashMap::new();
+    let mut locks: Vec<Vec<Sent>> = Vec::new();
     for sent in calls {
-        let Some(key) = sent.call.key().cloned() else {
+        let Some(key) = sent.call.key() else {
             continue;
         };
-        match locks.iter_mut().find(|(known, _)| *known == key) {
-            Some((_, calls)) => calls.push(sent),
-            None => locks.push((key, vec![sent])),
+        let number = *numbers.entry(key.clone()).or_insert(locks.len());
+        match locks.get_mut(number) {
+            Some(calls) => calls.push(sent),
+            None => locks.push(vec![sent]),
         }
     }
-    for (_, calls) in locks {
+    for calls in locks {
         take(calls);
     }
 }
@@ -232,6 +240,15 @@ mod tests {
         let apart = put_together(turn(), true);
         assert_eq!(apart.len(), turn().len());
         assert_eq!(apart[..4], ["one: r", "one: s", "one: a", "one: hot"]);
+    }
+
+    #[test]
+    fn renewals_of_one_lock_go_together_even_apart() {
+        let renewals = ["r", "shared", "shared", "s"].map(|key| sent(renew(key)));
+        assert_eq!(
+            put_together(renewals.into(), true),
+            ["one: r", "one: s", "renewals: shared shared"]
+        );
     }
 
     #[test]

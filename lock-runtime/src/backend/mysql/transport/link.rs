@@ -78,6 +78,11 @@ impl<T> Link<T> {
         open.is_some_and(|open| open.send(calls))
     }
 
+    /// Whether calls wait that go before all others.
+    pub(crate) fn has_urgent(&self) -> bool {
+        self.connection.up().is_some_and(Open::has_urgent)
+    }
+
     /// Sends a call before all others that are not in flight yet.
     pub(crate) fn send_first(&mut self, call: Call, to: T) {
         if let Some(open) = self.connection.up_mut() {

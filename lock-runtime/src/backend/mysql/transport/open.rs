@@ -59,6 +59,10 @@ impl<T> Open<T> {
         self.in_flight.is_some() || !self.unsent.is_empty() || !self.urgent.is_empty()
     }
 
+    pub(super) fn has_urgent(&self) -> bool {
+        !self.urgent.is_empty()
+    }
+
     /// Until when an answer must come in.
     pub(super) fn answer_by(&self, silence: &Silence) -> Option<Moment> {
         let flight = self.in_flight.as_ref()?;

@@ -1,6 +1,7 @@
 -- sweep(after, most) → the last of the next so many names behind that one, or null at the end, and how many of them
 -- were deleted: locks that were neither held nor changed for an hour. A row that somebody else uses is left alone.
--- An hour is more than a clock may go back, so that fences grow over the deletion. Histories are forgotten after 32 days.
+-- An hour is more than a clock may go back, so that fences grow over the deletion. Histories are forgotten after 32 days
+-- without a grant; a page has five times as many grants as names, and ends with a history. Renewals wait for this call.
 CREATE OR REPLACE FUNCTION sweep(after text, most int, OUT next text, OUT deleted int) LANGUAGE plpgsql AS $$
 DECLARE
   idle CONSTANT timestamptz := clock_timestamp() - interval '1 hour';
@@ -8,7 +9,10 @@ DECLARE
   names text[];
 BEGIN
   PERFORM flush(false);
-  SELECT k.name INTO next FROM lock k WHERE k.name > after ORDER BY k.name OFFSET most - 1 LIMIT 1;
+  SELECT min(e.name) INTO next FROM (
+    (SELECT k.name FROM lock k WHERE k.name > after ORDER BY k.name OFFSET most - 1 LIMIT 1)
+    UNION ALL (SELECT g.name FROM history g WHERE g.name > after ORDER BY g.name OFFSET 5 * most - 1 LIMIT 1)
+  ) e;
   WITH gone AS (
     DELETE FROM lock WHERE ctid = ANY (ARRAY(
       SELECT k.ctid FROM lock k
@@ -19,10 +23,8 @@ BEGIN
   SELECT array_agg(g.name), count(*) INTO names, deleted FROM gone g;
   DELETE FROM sharer s WHERE s.name = ANY (names);
   DELETE FROM waiter w WHERE w.name = ANY (names);
-  DELETE FROM history WHERE ctid = ANY (ARRAY(
-    SELECT g.ctid FROM history g
-    WHERE g.since < forgotten AND NOT EXISTS (SELECT FROM history n WHERE n.name = g.name AND n.since >= forgotten)
-    ORDER BY g.since LIMIT most FOR UPDATE SKIP LOCKED
+  DELETE FROM history WHERE name = ANY (ARRAY(
+    SELECT g.name FROM history g WHERE g.name > after AND (next IS NULL OR g.name <= next)
+    GROUP BY g.name HAVING max(g.since) < forgotten
   ));
 END $$;
-

@@ -83,7 +83,6 @@ CREATE TABLE IF NOT EXISTS history (
   how     text,                                       -- released or revoked; null while held, and of expired leases
   PRIMARY KEY (name, fence)
 ) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 2000);
-CREATE INDEX IF NOT EXISTS history_since ON history (since);
 
 -- Empty after a crash and on a promoted standby, since it is not logged: leases may have been forgotten then.
 CREATE UNLOGGED TABLE IF NOT EXISTS run (
