@@ -166,11 +166,11 @@ impl Format<'_> {
 
     /// The identifier with the location of the literal and the hygiene of the argument that it
     /// names: in a function from `macro_rules!` the two may differ. Of several arguments with the
-    /// same name, the one with the literal's hygiene is meant.
+    /// same name, the one with the literal's hygiene is meant. Outside a function, too, a name is the literal's.
     fn resolve(&self, ident: &Ident) -> Ident {
         let mut ident = ident.clone();
         ident.set_span(match self.scope.bindings(&ident).as_slice() {
-            [] => self.span(),
+            [] if matches!(self.scope, Scope::Function { .. }) => self.span(),
             [binding] => self.span().resolved_at(binding.span()),
             _ => self.key.literal.span(),
         });

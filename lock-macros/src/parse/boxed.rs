@@ -32,7 +32,7 @@ impl Boxed {
             TokenTree::Group(group) if group.delimiter() == Delimiter::Parenthesis => group,
             _ => return None,
         };
-        if !ends_with_box_pin(&before) {
+        if !is_box_pin(&before) {
             return None;
         }
         let mut keywords: Vec<TokenTree> = future.stream().into_iter().collect();
@@ -62,14 +62,20 @@ impl Boxed {
     }
 }
 
-fn ends_with_box_pin(tokens: &[TokenTree]) -> bool {
+/// `Box::pin`, perhaps with the path to it, and nothing else: what stands before would run without the lock.
+fn is_box_pin(tokens: &[TokenTree]) -> bool {
+    let is_path = tokens.iter().all(|it| match it {
+        TokenTree::Ident(_) => true,
+        TokenTree::Punct(colon) => colon.as_char() == ':',
+        _ => false,
+    });
     let path: Vec<String> = tokens
         .iter()
         .rev()
         .take(4)
         .map(ToString::to_string)
         .collect();
-    matches!(path.as_slice(), [pin, _, _, class] if pin == "pin" && class == "Box")
+    is_path && matches!(path.as_slice(), [pin, _, _, class] if pin == "pin" && class == "Box")
 }
 
 /// `T` of `Pin<Box<dyn Future<Output = T>>>`.

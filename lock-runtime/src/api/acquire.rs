@@ -11,6 +11,7 @@ use tokio::sync::oneshot;
 use crate::api::settings::Settings;
 use crate::api::several::Several;
 use crate::api::shared::Shared;
+use crate::base::clock::Moment;
 use crate::driver::Op;
 use crate::held::current::{self, Coverage};
 use crate::held::guard::LockGuard;
@@ -20,7 +21,7 @@ use crate::telemetry::spans::Traced;
 use crate::types::error::LockError;
 use crate::types::key::LockKey;
 use crate::types::keys::Keys;
-use crate::types::terms::{LeaseId, Terms};
+use crate::types::terms::Terms;
 
 /// The future of an acquisition; see
 /// [`LockRequest::acquire`](crate::LockRequest::acquire).
@@ -45,7 +46,8 @@ enum Progress {
     Unasked(Ask),
     /// What it has got already is dropped before the handle, which may be the last one.
     Asked {
-        id: LeaseId,
+        terms: Arc<Terms>,
+        asked: Moment,
         answer: oneshot::Receiver<Result<LockGuard, LockError>>,
         /// `None` where there is one key.
         several: Option<Box<Several>>,
@@ -143,7 +145,7 @@ fn join(shared: &Shared, joined: Arc<Lease>, terms: Arc<Terms>) -> LockGuard {
 impl Progress {
     fn ask(shared: Arc<Shared>, terms: &Arc<Terms>, several: Option<Box<Several>>) -> Self {
         let (reply, answer) = oneshot::channel();
-        let id = terms.id;
+        let asked = shared.config.clock.now();
         let op = Op::Acquire {
             terms: Arc::clone(terms),
             reply,
@@ -152,10 +154,34 @@ impl Progress {
         let _ = shared.mailbox.send_about(Some(&terms.key), op);
         Self::Asked {
             shared,
-            id,
+            terms: Arc::clone(terms),
+            asked,
             answer,
             several,
         }
+    }
+
+    /// The lock was lost before the caller was polled again: asks for it anew, for the rest of the wait.
+    fn ask_again(
+        shared: Arc<Shared>,
+        terms: &Terms,
+        asked: Moment,
+    ) -> Result<Self, Result<LockGuard, LockError>> {
+        let now = shared.config.clock.now();
+        let wait = terms.wait.rest(asked, now);
+        if wait.is_try() {
+            return Err(Err(LockError::Contended {
+                key: terms.key.clone(),
+                waited: now.since(asked),
+                holder: None,
+            }));
+        }
+        let terms = Arc::new(Terms {
+            id: shared.next_id(),
+            wait,
+            ..Terms::clone(terms)
+        });
+        Ok(Self::ask(shared, &terms, None))
     }
 }
 
@@ -188,13 +214,13 @@ impl Future for Acquire {
                 (
                     Progress::Asked {
                         shared,
-                        id,
+                        terms,
                         several: Some(mut several),
                         ..
                     },
                     answer,
                 ) => {
-                    match several.step(&shared, id, answer) {
+                    match several.step(&shared, terms.id, answer) {
                         Ok(terms) => Ok(Progress::ask(shared, &terms, Some(several))),
                         Err(answer) => {
                             // As in `Asked`.
@@ -203,7 +229,24 @@ impl Future for Acquire {
                         }
                     }
                 }
-                (Progress::Asked { .. }, Some(answer)) => Err(answer.map(LockGuard::arrive)),
+                (
+                    Progress::Asked {
+                        shared,
+                        terms,
+                        asked,
+                        ..
+                    },
+                    Some(Ok(guard)),
+                ) => {
+                    let guard = guard.arrive();
+                    if guard.is_held() {
+                        Err(Ok(guard))
+                    } else {
+                        drop(guard);
+                        Progress::ask_again(shared, &terms, asked)
+                    }
+                }
+                (Progress::Asked { .. }, Some(refused)) => Err(refused),
                 (Progress::Unasked(ask), _) => {
                     self.span = Traced::wait(&ask.terms, ask.keys());
                     ask.send()
@@ -229,8 +272,8 @@ impl Drop for Acquire {
     fn drop(&mut self) {
         // A guard that arrived meanwhile is dropped with the receiver, and so is
         // its lock released.
-        if let Progress::Asked { shared, id, .. } = &self.progress {
-            shared.mailbox.post(Op::Cancel(*id));
+        if let Progress::Asked { shared, terms, .. } = &self.progress {
+            shared.mailbox.post(Op::Cancel(terms.id));
         }
     }
 }

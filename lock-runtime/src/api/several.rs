@@ -151,10 +151,7 @@ impl Several {
 
     /// The rest of the wait for all of them.
     fn wait(&self, now: Moment) -> Wait {
-        match self.terms.wait {
-            Wait::AtMost(wait) => Wait::AtMost(self.started.after(wait).since(now)),
-            Wait::Forever => Wait::Forever,
-        }
+        self.terms.wait.rest(self.started, now)
     }
 
     /// Returns the taken keys, and stops watching them.

@@ -5,6 +5,7 @@ mod tests;
 
 use std::fmt;
 use std::num::NonZeroU128;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::Waker;
@@ -266,7 +267,13 @@ impl Lease {
     /// How long all of them are certainly held.
     pub(crate) fn remaining(&self) -> Duration {
         let now = self.clock.now();
-        let left = self.all().map(|lease| lease.deadline().since(now));
+        let left = self.all().map(|lease| {
+            if lease.is_over(now) {
+                Duration::ZERO
+            } else {
+                lease.deadline().since(now)
+            }
+        });
         left.min().unwrap_or_default()
     }
 
@@ -290,7 +297,7 @@ impl Lease {
             self.stopped.store(true, Ordering::SeqCst);
         }
         for watcher in watchers {
-            watcher.waker.wake();
+            wake(watcher.waker);
         }
     }
 
@@ -303,7 +310,7 @@ impl Lease {
         let asked = watchers.iter().filter(|it| it.purpose == Purpose::Asked);
         let wakers: Vec<_> = asked.map(|it| it.waker.clone()).collect();
         drop(watchers);
-        wakers.into_iter().for_each(Waker::wake);
+        wakers.into_iter().for_each(wake);
         true
     }
 
@@ -481,6 +488,11 @@ impl Lease {
         // intact.
         self.watchers.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// One that panics keeps nobody else from being woken.
+fn wake(waker: Waker) {
+    let _ = catch_unwind(AssertUnwindSafe(|| waker.wake()));
 }
 
 impl fmt::Debug for Lease {

@@ -27,6 +27,14 @@ impl Wait {
     pub(crate) fn is_try(self) -> bool {
         self == Self::AtMost(Duration::ZERO)
     }
+
+    /// What is left of it, if it began then.
+    pub(crate) fn rest(self, began: Moment, now: Moment) -> Self {
+        match self {
+            Self::AtMost(wait) => Self::AtMost(began.after(wait).since(now)),
+            Self::Forever => Self::Forever,
+        }
+    }
 }
 
 /// As settings write it.

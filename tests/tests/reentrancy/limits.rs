@@ -138,4 +138,13 @@ async fn a_shutdown_does_not_wait_for_the_limit_of_what_joined(store: Store) {
     });
     within(TIME_LIMIT, work).await.unwrap();
     within(TIME_LIMIT / 4, locks.shutdown()).await;
+
+    let locks = store.manager().await;
+    let work = at_once(&locks, "key").run(async |_| {
+        let inner = at_once(&locks, "key").reentrant().max_hold(LONG);
+        inner.acquire().await.unwrap()
+    });
+    let outlives = within(TIME_LIMIT, work).await.unwrap();
+    assert!(!outlives.is_held());
+    within(TIME_LIMIT / 4, locks.shutdown()).await;
 }

@@ -145,3 +145,18 @@ fn names_of_two_places() {
     let both = shape("one name from two places", "hygiene:2", call);
     assert_eq!(both.unwrap(), 12);
 }
+
+/// A key that is written where the macro is used, beside a name of the macro's own.
+macro_rules! key_of {
+    ($key:literal) => {{
+        let id = "the macro's";
+        (lock_runtime::key!($key), id)
+    }};
+}
+
+#[test]
+fn names_of_a_key_that_a_macro_takes() {
+    let id = 7;
+    let (key, _) = key_of!("hygiene:{id}");
+    assert_eq!(key.unwrap().to_string(), "hygiene:7");
+}

@@ -298,7 +298,7 @@ impl Operations {
     pub(crate) fn is_idle(&self) -> bool {
         self.acquiring.is_empty()
             && self.releasing.is_empty()
-            && self.watchdog.is_empty()
+            && !self.watchdog.holds_locks()
             && self.ended.is_empty()
     }
 

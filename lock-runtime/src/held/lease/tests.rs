@@ -32,6 +32,38 @@ fn what_remains_grows_less_and_ends_with_the_lease() {
 }
 
 #[test]
+fn nothing_remains_of_what_another_guard_has_released() {
+    let lease = lease(&Clock::manual());
+    lease.release();
+    assert!(!lease.is_held());
+    assert_eq!(lease.remaining(), Duration::ZERO);
+}
+
+#[test]
+fn a_waker_that_panics_leaves_nobody_asleep() {
+    struct Panics;
+    impl std::task::Wake for Panics {
+        fn wake(self: Arc<Self>) {
+            panic!("a waker fails");
+        }
+    }
+    struct Wakes(AtomicBool);
+    impl std::task::Wake for Wakes {
+        fn wake(self: Arc<Self>) {
+            self.0.store(true, Ordering::SeqCst);
+        }
+    }
+
+    let lease = lease(&Clock::manual());
+    let woken = Arc::new(Wakes(AtomicBool::new(false)));
+    let mut slots = [None; 2];
+    lease.watch(&mut slots[0], &Arc::new(Panics).into());
+    lease.watch(&mut slots[1], &Arc::clone(&woken).into());
+    lease.end();
+    assert!(woken.0.load(Ordering::SeqCst));
+}
+
+#[test]
 fn everybody_who_watches_is_woken_once() {
     struct Count(AtomicU64);
     impl std::task::Wake for Count {

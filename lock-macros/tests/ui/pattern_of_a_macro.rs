@@ -1,0 +1,17 @@
+//! An argument whose pattern a macro writes.
+#![allow(dead_code, unused_variables)]
+
+use lock_runtime::{LockError, distributed_lock};
+
+macro_rules! pair {
+    ($a:ident, $b:ident) => {
+        ($a, $b)
+    };
+}
+
+#[distributed_lock(key = "stock:{shop}:{item}")]
+async fn buy(pair!(shop, item): (String, String)) -> Result<(), LockError> {
+    Ok(())
+}
+
+fn main() {}
