@@ -149,7 +149,7 @@ async fn an_announcement_that_is_lost_or_refused_is_sent_again() {
         connect(gateway.url()).await,
         connect(&*server.url()).await,
     );
-    // Unavailable: it may have been done. No room: it was not.
+    // Unavailable: it may have been done. Too many requests: it was not.
     for status in [14, 8] {
         let permit = |locks: &lock_runtime::LockManager| {
             let request = locks.lock(format!("key:{status}")).permits(2);

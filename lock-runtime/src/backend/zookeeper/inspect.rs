@@ -25,6 +25,9 @@ const MOST_NAMED: usize = 1_000;
 /// How often a queue is read again whose holders change meanwhile.
 const MOST_LOOKS: u32 = 5;
 
+/// How many queues are asked for at once: heartbeats go over the same connection.
+const AT_ONCE: usize = 100;
+
 /// Asks the server, by way of the backend.
 pub(super) struct Inspector {
     pub(super) asker: Asker<Call>,
@@ -218,11 +221,14 @@ impl Inspector {
         let nodes = self.children(self.paths.root()).await?;
         let keys = nodes.iter().filter_map(|node| key(node));
         let keys: Vec<_> = keys.filter(|key| pattern.matches(key)).collect();
-        let paths = keys.iter().map(|key| self.paths.lock(key));
-        let asked: Vec<_> = paths.map(|path| self.ask_children(&path)).collect();
         let mut queues = Vec::new();
-        for (key, asked) in keys.into_iter().zip(asked) {
-            queues.push((key, Entry::queue(&names(answer(asked).await?)?)));
+        for page in keys.chunks(AT_ONCE) {
+            let paths = page.iter().map(|key| self.paths.lock(key));
+            let asked: Vec<_> = paths.map(|path| self.ask_children(&path)).collect();
+            for (key, asked) in page.iter().zip(asked) {
+                let queue = Entry::queue(&names(answer(asked).await?)?);
+                queues.push((key.clone(), queue));
+            }
         }
         Ok(queues)
     }

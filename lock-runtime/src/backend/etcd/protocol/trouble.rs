@@ -10,6 +10,8 @@ pub(crate) enum Trouble {
     NotNow(Cause),
     /// It may have been done.
     Unknown(Cause),
+    /// There is no space. It may have been done: a member notices after the write that has used up its space.
+    NoSpace(Cause),
     /// Nothing was done, and asking again does not help.
     Never(Cause),
     /// The lease has ended.
@@ -39,6 +41,7 @@ impl Trouble {
         let cause = cause(format!("etcd said: {message}"));
         match code {
             5 if message.contains("lease") => Self::NoLease(cause),
+            8 if message.contains("database space exceeded") => Self::NoSpace(cause),
             8 => Self::NotNow(cause),
             16 => Self::LoggedOut(cause),
             3 if message.contains("revision of auth store is old") => Self::LoggedOut(cause),
@@ -67,6 +70,7 @@ impl Trouble {
         match self {
             Self::NotNow(cause)
             | Self::Unknown(cause)
+            | Self::NoSpace(cause)
             | Self::Never(cause)
             | Self::NoLease(cause)
             | Self::LoggedOut(cause) => Arc::clone(cause),
@@ -99,6 +103,10 @@ mod tests {
         ));
         assert!(matches!(
             of(8, "etcdserver: mvcc: database space exceeded"),
+            Trouble::NoSpace(_)
+        ));
+        assert!(matches!(
+            of(8, "etcdserver: too many requests"),
             Trouble::NotNow(_)
         ));
         let denied = of(7, "etcdserver: permission denied");

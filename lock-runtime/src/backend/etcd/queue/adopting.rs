@@ -187,11 +187,14 @@ impl Queue {
             return;
         };
         let (ttl, lease) = (claim.ttl(), claim.lease);
-        let may_be_adopted = claim.stage == Stage::Adopting;
+        let may_be_adopted = claim.stage == Stage::Adopting
+            && matches!(trouble, Trouble::Unknown(_) | Trouble::NoSpace(_));
+        if may_be_adopted {
+            claim.adopted_on.get_or_insert(claim.lease);
+            claim.may_be_made = true;
+        }
         match trouble {
             Trouble::Unknown(_) if may_be_adopted => {
-                claim.adopted_on.get_or_insert(claim.lease);
-                claim.may_be_made = true;
                 self.trouble(id, trouble);
                 self.with_session(now, ttl, |session, around| session.move_on(now, around));
                 self.claims.schedule(now.after(PAUSE), id);

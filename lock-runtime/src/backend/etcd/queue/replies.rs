@@ -217,6 +217,7 @@ impl Queue {
             self.trouble(id, trouble);
             return self.with_session(now, ttl, |session, around| session.move_on(now, around));
         }
+        claim.may_be_made |= matches!(trouble, Trouble::NoSpace(_));
         if claim.leaving.is_some() {
             // An earlier call without an answer may have made the entry.
             return if claim.may_be_made {
@@ -370,7 +371,9 @@ impl Queue {
         match (&mut claim.stage, &result) {
             // It has failed to read the queue.
             (stage @ Stage::Waiting, _) => *stage = Stage::Looking,
-            (Stage::Leaving, Err(Trouble::Unknown(_))) => claim.may_be_deleted = true,
+            (Stage::Leaving, Err(Trouble::Unknown(_) | Trouble::NoSpace(_))) => {
+                claim.may_be_deleted = true;
+            }
             // The lease on which it was to cool down has ended before the entry was there.
             (
                 Stage::Moving { lease, .. } | Stage::Issuing { lease, .. },

@@ -335,7 +335,7 @@ fn an_announcement_is_sent_until_it_is_answered() {
     story.watch(2);
     for trouble in [
         unknown(),
-        Trouble::said("no room"),
+        Trouble::said("not now"),
         Trouble::Never(cause("no")),
     ] {
         let announce = story.claim_call(Step::Announce);
@@ -485,7 +485,7 @@ fn a_waiter_that_is_gone_leaves_no_pause_behind() {
     for id in [1, 2] {
         story.acquire(id, |terms| terms.key = LockKey::of("other"));
     }
-    story.enter(Err(Trouble::said("no room")));
+    story.enter(Err(Trouble::said("not now")));
     story.submit(Request::Abandon(LeaseId(1)));
     story.pass(Duration::from_millis(100));
     let enter = story.claim_call(Step::Enter);
@@ -501,7 +501,7 @@ fn a_waiter_that_is_gone_and_may_have_an_entry_leaves_no_pause_behind() {
     let mark = story.mark();
     story.answer(&mark, Ok(txn(5, true, vec![])));
     story.acquire(2, other);
-    story.enter(Err(Trouble::said("no room")));
+    story.enter(Err(Trouble::said("not now")));
     story.submit(Request::Abandon(LeaseId(1)));
     story.pass(Duration::from_millis(100));
     let enter = story.claim_call(Step::Enter);

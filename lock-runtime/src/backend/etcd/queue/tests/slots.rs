@@ -103,7 +103,7 @@ fn an_entry_that_may_have_been_made_is_deleted_although_its_call_was_not_sent_ag
 
 #[test]
 fn an_entry_that_may_have_been_made_is_deleted_although_its_second_call_was_refused() {
-    for refusal in [Trouble::said("no room"), Trouble::Never(cause("no"))] {
+    for refusal in [Trouble::said("no"), Trouble::Never(cause("no"))] {
         let mut story = Story::with_session(1);
         story.acquire(1, |terms| terms.key = LockKey::of("other"));
         let made = story.claim_call(Step::Enter);
@@ -114,6 +114,28 @@ fn an_entry_that_may_have_been_made_is_deleted_although_its_second_call_was_refu
         let again = story.claim_call(Step::Enter);
         story.submit(Request::Abandon(LeaseId(1)));
         story.answer(&again, Err(refusal));
+        let look = story.claim_call(Step::Seek);
+        story.answer(&look, Ok(range(6, vec![written(&made.call, 4)])));
+        let delete = story.claim_call(Step::Delete);
+        story.answer(&delete, Ok(deleted(1)));
+        assert!(!story.released(1), "it was not held");
+    }
+}
+
+#[test]
+fn an_entry_that_has_used_up_the_space_is_deleted() {
+    for abandoned_first in [true, false] {
+        let mut story = Story::with_session(1);
+        story.acquire(1, |terms| terms.key = LockKey::of("other"));
+        let made = story.claim_call(Step::Enter);
+        if abandoned_first {
+            story.submit(Request::Abandon(LeaseId(1)));
+        }
+        story.answer(&made, Err(Trouble::NoSpace(cause("no space"))));
+        if !abandoned_first {
+            story.outcome();
+            story.submit(Request::Abandon(LeaseId(1)));
+        }
         let look = story.claim_call(Step::Seek);
         story.answer(&look, Ok(range(6, vec![written(&made.call, 4)])));
         let delete = story.claim_call(Step::Delete);
