@@ -2,6 +2,7 @@
 
 use std::{
     collections::HashSet,
+    future::pending,
     io,
     net::SocketAddr,
     sync::{
@@ -19,7 +20,7 @@ use http::{HeaderMap, HeaderName, HeaderValue, Request, Response};
 use prost::bytes::Bytes;
 use tokio::{
     net::{TcpListener, TcpStream},
-    sync::mpsc,
+    sync::{mpsc, watch},
     task::JoinHandle,
 };
 
@@ -58,6 +59,9 @@ struct Faults {
     members: Mutex<Option<u8>>,
     rewrites: Mutex<Refusals>,
     watches: Mutex<Refusals>,
+    lost: Mutex<Option<Vec<u8>>>,
+    /// How often connections were retired.
+    retired: watch::Sender<usize>,
 }
 
 /// How many calls are to be refused, how many were, and by which status.
@@ -154,6 +158,21 @@ impl Gateway {
         lock(&self.faults.watches).left = count;
     }
 
+    /// Loses the next call whose message contains this.
+    pub fn lose(&self, text: &str) {
+        *lock(&self.faults.lost) = Some(text.into());
+    }
+
+    /// Whether it has lost that call.
+    pub fn has_lost(&self) -> bool {
+        lock(&self.faults.lost).is_none()
+    }
+
+    /// Accepts no more calls on the connections that are open, as a member that is about to stop: those in flight go on.
+    pub fn retire(&self) {
+        self.faults.retired.send_modify(|times| *times += 1);
+    }
+
     /// How many watches were refused.
     pub fn refused_watches(&self) -> usize {
         lock(&self.faults.watches).done
@@ -191,14 +210,24 @@ async fn join(
         .max_concurrent_streams(streams)
         .handshake::<_, Bytes>(client)
         .await?;
+    let mut retired = faults.retired.subscribe();
     let serve = async {
-        while let Some(accepted) = clients.accept().await {
+        loop {
+            let accepted = tokio::select! {
+                accepted = clients.accept() => accepted,
+                Ok(()) = retired.changed() => {
+                    clients.graceful_shutdown();
+                    continue;
+                }
+            };
+            let Some(accepted) = accepted else {
+                return Ok(());
+            };
             let (request, respond) = accepted?;
             let (member, faults) = (member.clone(), Arc::clone(&faults));
             // An error is one of this call alone.
             tokio::spawn(async move { serve(request, respond, member, &faults).await });
         }
-        Ok(())
     };
     tokio::select! {
         ended = connection => ended.map_err(Error::from),
@@ -220,6 +249,10 @@ async fn serve(
     let mut message = Vec::new();
     while let Some(data) = next(&mut body).await {
         message.extend_from_slice(&data?);
+    }
+    let is_lost = |text: &mut Vec<u8>| message.windows(text.len()).any(|it| it == *text);
+    if lock(&faults.lost).take_if(is_lost).is_some() {
+        return pending().await;
     }
     if lock(&faults.denied).contains(&path) {
         return refuse(&mut respond, 7, "etcdserver: permission denied");

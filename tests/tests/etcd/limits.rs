@@ -5,7 +5,7 @@ use std::sync::Arc;
 use lock_runtime::inspect::Severity;
 use lock_runtime::{LockConfig, LockError, LockManager};
 use tests::{
-    EtcdCluster, EtcdServer, Gateway, LONG, TIME_LIMIT, connect, eventually, release, take,
+    EtcdCluster, EtcdServer, Gateway, LONG, TIME_LIMIT, connect, eventually, queued, release, take,
     take_turn, within,
 };
 use tokio::{sync::Barrier, task::JoinSet};
@@ -182,4 +182,47 @@ async fn members_that_are_too_few_are_noticed_whenever_they_become_so() {
         locks.lock("key").acquire().await.is_ok()
     })
     .await;
+}
+
+/// As a member that is about to stop, or a proxy that has had a connection for long enough. A watch keeps it open.
+#[tokio::test]
+async fn a_connection_that_takes_no_more_calls_is_replaced_at_once() {
+    let Some(server) = EtcdServer::start("retired connections").await else {
+        return;
+    };
+    let gateway = Gateway::start(server.addr(), STREAMS);
+    let (locks, others) = (connect(gateway.url()).await, connect(&*server.url()).await);
+    let guard = take(&others, "key", LONG).await;
+    let waiter = queued(&locks, locks.lock("key").ttl(LONG).wait_forever()).await;
+    assert_eq!(gateway.connections(), 1);
+    gateway.retire();
+    eventually(TIME_LIMIT, async || gateway.connections() > 1).await;
+    take_turn(&locks, "free").await;
+    let error = locks.health().await.last_error.unwrap();
+    // It did not wait for answers in vain.
+    assert!(error.message.contains("retires"), "{error:?}");
+    release(guard).await;
+    release(within(TIME_LIMIT, waiter).await.unwrap()).await;
+}
+
+/// A proxy may lose one stream, or share the streams of a connection among members of which one stands still.
+#[tokio::test]
+async fn a_call_that_is_lost_among_others_is_asked_again() {
+    let Some(server) = EtcdServer::start("lost calls").await else {
+        return;
+    };
+    let gateway = Gateway::start(server.addr(), STREAMS);
+    let locks = connect(gateway.url()).await;
+    let others = locks.clone();
+    let busy = tokio::spawn(async move {
+        loop {
+            others.status("busy").await.unwrap();
+        }
+    });
+    gateway.lose("stuck");
+    let guard = take(&locks, "stuck", LONG).await;
+    assert!(gateway.has_lost());
+    assert_eq!(gateway.connections(), 1);
+    busy.abort();
+    release(guard).await;
 }

@@ -31,6 +31,12 @@ impl Silence {
         sent.max(self.heard).after(call_timeout)
     }
 
+    /// Whether a call is left unanswered although later ones may be answered, also after its last chance.
+    #[cfg(feature = "etcd")]
+    pub(crate) fn passes_over(&self, now: Moment, sent: Moment, limit: Moment) -> bool {
+        self.heard > sent && now >= limit.after(GRACE)
+    }
+
     /// When the silence has lasted too long; `limit` is the earliest one.
     pub(crate) fn ends(&self, limit: Option<Moment>) -> Option<Moment> {
         let limit = limit?;
@@ -61,6 +67,17 @@ mod tests {
         assert_eq!(silence.limit(start, TIMEOUT), start.after(2 * TIMEOUT));
         let later = start.after(3 * TIMEOUT);
         assert_eq!(silence.limit(later, TIMEOUT), later.after(TIMEOUT));
+    }
+
+    #[cfg(feature = "etcd")]
+    #[test]
+    fn a_call_is_passed_over_while_others_are_answered() {
+        let sent = Moment::from_nanos(1);
+        let (limit, late) = (sent.after(TIMEOUT), sent.after(2 * TIMEOUT));
+        assert!(!Silence::since(sent).passes_over(late, sent, limit));
+        let heard = Silence::since(sent.after(TIMEOUT / 2));
+        assert!(!heard.passes_over(limit, sent, limit));
+        assert!(heard.passes_over(late, sent, limit));
     }
 
     #[test]

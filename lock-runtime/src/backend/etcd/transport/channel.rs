@@ -66,8 +66,13 @@ impl Channel {
     /// Whether another request can be sent; wakes when one can. A member, or a proxy
     /// before it, may limit how many are in flight.
     pub(crate) fn has_room(&mut self, cx: &mut Context<'_>) -> bool {
-        // An error is the end of the connection, which `poll` tells.
         matches!(self.sender.poll_ready(cx), Poll::Ready(Ok(())))
+    }
+
+    /// Whether it accepts no further request: the member will end it once those in flight are over, and a watch is
+    /// in flight for ever.
+    pub(crate) fn is_retired(&mut self, cx: &mut Context<'_>) -> bool {
+        matches!(self.sender.poll_ready(cx), Poll::Ready(Err(_)))
     }
 
     /// Sends a request with one message, if the connection [has room](Self::has_room) for it.

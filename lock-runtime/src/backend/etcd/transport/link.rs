@@ -38,6 +38,7 @@ pub(crate) struct Link {
 
 struct InFlight {
     sent: Sent<Recipient>,
+    written: Moment,
     /// From when on the member is silent.
     silent: Moment,
     incoming: Incoming,
@@ -111,15 +112,25 @@ impl Link {
             return;
         };
         let broken = self.read(now, reports);
+        self.give_up(now, reports);
         let answer_by = self.answer_by();
         if let Poll::Ready(trouble) = ended {
             self.broken(now, &trouble, reports);
         } else if let Some(trouble) = broken {
             self.broken(now, &trouble, reports);
+        } else if self.in_flight.is_empty() && self.is_retired(cx) {
+            let trouble = Trouble::unknown("the member retires the connection");
+            self.broken(now, &trouble, reports);
         } else if self.connection.silence.is_over(now, answer_by) {
             let trouble = Trouble::unknown("the member does not answer");
             self.broken(now, &trouble, reports);
         }
+    }
+
+    fn is_retired(&mut self, cx: &mut Context<'_>) -> bool {
+        self.connection
+            .up_mut()
+            .is_some_and(|channel| channel.is_retired(cx))
     }
 
     /// Writes as much as the connection accepts, and reads; whether the connection has ended.
@@ -159,6 +170,7 @@ impl Link {
                 let silent = now.after(sent.call_timeout);
                 self.in_flight.push(InFlight {
                     sent,
+                    written: now,
                     silent,
                     incoming,
                 });
@@ -199,6 +211,16 @@ impl Link {
             }
         }
         broken
+    }
+
+    /// Gives up calls that are not answered while others are: a proxy may have lost one, or share them among members.
+    fn give_up(&mut self, now: Moment, reports: &mut Vec<Report>) {
+        let silence = &self.connection.silence;
+        let is_lost = |it: &mut InFlight| silence.passes_over(now, it.written, it.silent);
+        for flight in self.in_flight.extract_if(.., is_lost) {
+            let trouble = Trouble::unknown("the member answers other calls, and not this one");
+            reports.push(Report::Answer(flight.sent, Err(trouble)));
+        }
     }
 
     /// Sends a call once the connection is up and accepts it. Calls that keep leases alive
@@ -243,8 +265,7 @@ impl Link {
         reports.push(Report::Down(Trouble::Unknown(trouble.cause())));
     }
 
-    /// Until when an answer must come in. Each has a stream of its own, so that others do not
-    /// hold it up.
+    /// Until when an answer must come in.
     fn answer_by(&self) -> Option<Moment> {
         let in_flight = self.in_flight.iter().map(|flight| flight.silent);
         // While the connection accepts nothing at all, nothing is in flight.
