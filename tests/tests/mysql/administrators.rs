@@ -123,7 +123,7 @@ async fn a_row_that_stays_locked_costs_no_other_lock() {
 
 #[tokio::test]
 async fn readers_whose_row_stays_locked_cost_no_other_lock() {
-    const TTL: Duration = Duration::from_secs(8);
+    const TTL: Duration = Duration::from_secs(12);
     let Some(server) = server().await else { return };
     let locks = connect(&*server.url()).await;
     let reading = || locks.lock("key").ttl(TTL).read().acquire();
@@ -133,7 +133,7 @@ async fn readers_whose_row_stays_locked_cost_no_other_lock() {
     }
     let guard = take(&locks, "other", TTL).await;
     let mut row = row_of(&server, "key").await;
-    sleep(TTL + TTL / 2).await;
+    sleep(TTL + TTL / 4).await;
     assert!(guard.is_held());
     assert!(readers.iter().all(|it| !it.is_held()));
     row.rows("COMMIT").await;
@@ -145,7 +145,7 @@ async fn readers_whose_row_stays_locked_cost_no_other_lock() {
 /// Renewals that are due meanwhile go together, also with the one that cannot be carried out.
 #[tokio::test]
 async fn a_lock_whose_row_stays_locked_costs_none_that_is_renewed_with_it() {
-    const TTL: Duration = Duration::from_secs(8);
+    const TTL: Duration = Duration::from_secs(12);
     let Some(server) = server().await else { return };
     let locks = connect(&*server.url()).await;
     let key = take(&locks, "key", TTL).await;
@@ -154,7 +154,7 @@ async fn a_lock_whose_row_stays_locked_costs_none_that_is_renewed_with_it() {
         others.push(take(&locks, &format!("other {number}"), TTL).await);
     }
     let mut row = row_of(&server, "key").await;
-    sleep(TTL + TTL / 2).await;
+    sleep(TTL + TTL / 4).await;
     assert!(others.iter().all(LockGuard::is_held));
     assert!(!key.is_held());
     row.rows("COMMIT").await;

@@ -57,7 +57,7 @@ async fn a_call_that_cannot_be_carried_out_is_unavailable_in_time() {
 
 /// The ttl of a lock whose renewals have to get through while somebody keeps the row of another one. Each call about that one
 /// keeps its connection busy for a second, and few go at a time.
-const TTL: Duration = Duration::from_secs(8);
+const TTL: Duration = Duration::from_secs(12);
 
 /// Somebody keeps the row of the lock `key`, until the end of the transaction.
 async fn keeps_row(server: &PostgresServer) -> PostgresPeer {
@@ -80,7 +80,7 @@ async fn a_row_that_stays_locked_costs_no_other_lock() {
         let mut wanted: JoinSet<_> = (0..30)
             .map(|_| locks.lock("key").ttl(LONG).wait_forever().acquire())
             .collect();
-        sleep(TTL + TTL / 2).await;
+        sleep(TTL + TTL / 4).await;
         assert!(guard.is_held(), "with a history of {grants}");
         assert!(wanted.try_join_next().is_none());
         peer.rows("COMMIT").await;
@@ -104,7 +104,7 @@ async fn those_who_give_up_on_a_locked_row_cost_no_other_lock() {
     while let Some(given_up) = within(TIME_LIMIT, wanted.join_next()).await {
         assert!(given_up.unwrap().is_err());
     }
-    sleep(TTL + TTL / 2).await;
+    sleep(TTL + TTL / 4).await;
     assert!(guard.is_held());
     peer.rows("COMMIT").await;
     release(take(&locks, "key", LONG).await).await;
@@ -122,7 +122,7 @@ async fn readers_whose_row_stays_locked_cost_no_other_lock() {
     }
     let guard = take(&locks, "other", TTL).await;
     let mut peer = keeps_row(&server).await;
-    sleep(TTL + TTL / 2).await;
+    sleep(TTL + TTL / 4).await;
     assert!(guard.is_held());
     assert!(readers.iter().all(|it| !it.is_held()));
     peer.rows("COMMIT").await;

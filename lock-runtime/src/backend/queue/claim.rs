@@ -93,6 +93,8 @@ pub(super) enum Stage {
         fence: u64,
         granted: Moment,
     },
+    /// It leaves the queue, where it stands under a session that has ended, to join again under the present one.
+    Rejoining,
     /// Nobody wants it any more; until the server says so. The driver waits until
     /// a lease would have ended by itself.
     Leaving {

@@ -169,9 +169,8 @@ impl<S: Step> Queue<S> {
                     self.enter(now, id, fence, at, bearer.terms.ttl);
                 }
                 Standing::Waiting if claim.is_stray => {
+                    claim.stage = Stage::Rejoining;
                     self.send(now, Call::Leave(bearer));
-                    self.start_over(now, id);
-                    self.retry(now, id);
                 }
                 Standing::Waiting => {
                     claim.stage = Stage::Waiting;
@@ -303,6 +302,9 @@ impl<S: Step> Queue<S> {
         let Some(claim) = self.claim(bearer) else {
             return;
         };
+        if claim.stage == Stage::Rejoining {
+            return self.has_left(now, bearer, &result);
+        }
         if !claim.ends() {
             return;
         }
@@ -332,6 +334,22 @@ impl<S: Step> Queue<S> {
                 }
                 _ => self.claims.schedule(now.after(PAUSE), id),
             },
+        }
+    }
+
+    /// It joins again under the present session, once it is certain that nobody waits for the former one.
+    fn has_left(&mut self, now: Moment, bearer: &Bearer, result: &Result<Reply<S>, Trouble>) {
+        let id = bearer.terms.id;
+        match result {
+            Ok(_) => {
+                self.start_over(now, id);
+                self.retry(now, id);
+            }
+            Err(Trouble::NotRun) => self.send(now, Call::Leave(bearer.clone())),
+            Err(trouble) => {
+                self.unsure(bearer, now.after(PAUSE));
+                self.trouble(id, trouble);
+            }
         }
     }
 

@@ -143,8 +143,18 @@ fn one_whose_session_has_ended_joins_under_the_new_one_at_its_position() {
     peer.after(0);
     let ask = peer.call();
     peer.reply(ask, asked(Standing::Waiting));
-    let [leave, acquire] = <[Sent; 2]>::try_from(peer.queue.calls()).expect("two calls");
-    assert!(matches!(leave.call, Call::Leave(it) if it.token == old));
+    let leave = peer.call();
+    assert!(matches!(&leave.call, Call::Leave(it) if it.token == old));
+    // Until that is answered, the others would wait for the former one.
+    peer.lose_connection(vec![leave]);
+    peer.queue.connected(peer.now);
+    peer.after(0);
+    let ask = peer.call();
+    peer.reply(ask, asked(Standing::Waiting));
+    let leave = peer.call();
+    assert!(matches!(&leave.call, Call::Leave(it) if it.token == old));
+    peer.reply(leave, Reply::Ours(false));
+    let acquire = peer.call();
     assert!(matches!(
         acquire.call,
         Call::Acquire { position: Some(5), ref bearer, .. } if bearer.token != old
