@@ -62,7 +62,7 @@ impl Asking {
             let Some(asked) = self.0.get_mut(key) else {
                 continue;
             };
-            asked.unanswered -= 1;
+            asked.unanswered = asked.unanswered.saturating_sub(1);
             asked.most = if refused { LEAST } else { asked.most + 1 };
             if asked.unanswered == 0 {
                 self.0.remove(key);
