@@ -124,17 +124,21 @@ mod tests {
     fn one_that_answers_in_time_is_waited_for_again() {
         let spin = spin();
         waits(&spin, 4 * MOST);
-        for _ in 0..MOST {
-            spin.wait(|| true);
-        }
-        let looked = Cell::new(0);
-        for _ in 0..10 {
-            spin.wait(|| {
-                looked.set(looked.get() + 1);
-                true
-            });
-        }
-        assert_eq!(looked.get(), 10);
+        let all_are_waited_for = || {
+            for _ in 0..MOST {
+                spin.wait(|| true);
+            }
+            let looked = Cell::new(0);
+            for _ in 0..10 {
+                spin.wait(|| {
+                    looked.set(looked.get() + 1);
+                    true
+                });
+            }
+            looked.get() == 10
+        };
+        // A thread that loses its processor meanwhile looks too late.
+        assert!((0..100).any(|_| all_are_waited_for()));
     }
 
     #[test]
