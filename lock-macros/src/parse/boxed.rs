@@ -4,7 +4,7 @@ use proc_macro2::{Delimiter, Group, Ident, TokenStream, TokenTree};
 use quote::ToTokens as _;
 use syn::parse::{ParseStream, Parser as _};
 use syn::{
-    AngleBracketedGenericArguments, Expr, GenericArgument, Local, Pat, PathArguments, Result,
+    AngleBracketedGenericArguments, Expr, GenericArgument, Local, Pat, Path, PathArguments, Result,
     ReturnType, Signature, Stmt, Token, Type, TypeParamBound,
 };
 
@@ -64,18 +64,11 @@ impl Boxed {
 
 /// `Box::pin`, perhaps with the path to it, and nothing else: what stands before would run without the lock.
 fn is_box_pin(tokens: &[TokenTree]) -> bool {
-    let is_path = tokens.iter().all(|it| match it {
-        TokenTree::Ident(_) => true,
-        TokenTree::Punct(colon) => colon.as_char() == ':',
-        _ => false,
-    });
-    let path: Vec<String> = tokens
-        .iter()
-        .rev()
-        .take(4)
-        .map(ToString::to_string)
-        .collect();
-    is_path && matches!(path.as_slice(), [pin, _, _, class] if pin == "pin" && class == "Box")
+    let path = Path::parse_mod_style.parse2(tokens.iter().cloned().collect());
+    path.is_ok_and(|path| {
+        let mut names = path.segments.iter().rev().map(|it| &it.ident);
+        names.next().is_some_and(|it| it == "pin") && names.next().is_some_and(|it| it == "Box")
+    })
 }
 
 /// `T` of `Pin<Box<dyn Future<Output = T>>>`.

@@ -4,6 +4,7 @@ use proc_macro2::{Delimiter, Group, Ident, TokenStream, TokenTree};
 use quote::quote;
 use syn::ext::IdentExt as _;
 use syn::parse::{ParseStream, Parser as _};
+use syn::spanned::Spanned as _;
 use syn::{Attribute, Error, FnArg, Pat, Result, ReturnType, Signature, Type, Visibility};
 
 use crate::parse::boxed::Boxed;
@@ -42,7 +43,7 @@ impl Function {
         };
         Ok(Function {
             output: ungrouped(output),
-            bindings: bindings(&sig, boxed.as_ref()),
+            bindings: bindings(&sig, boxed.as_ref())?,
             body: boxed.as_ref().map(|boxed| boxed.body.clone()).or(block),
             header,
             sig,
@@ -128,36 +129,54 @@ fn inner_attributes(body: &Group) -> (TokenStream, Group) {
     (attributes, rest)
 }
 
-fn bindings(sig: &Signature, boxed: Option<&Boxed>) -> Vec<Ident> {
+fn bindings(sig: &Signature, boxed: Option<&Boxed>) -> Result<Vec<Ident>> {
     let mut names = Vec::new();
     for argument in &sig.inputs {
         match argument {
             FnArg::Receiver(receiver) => names.push(Ident::new("self", receiver.self_token.span)),
-            FnArg::Typed(argument) => bound_by(&argument.pat, &mut names),
+            FnArg::Typed(argument) => bound_by(&argument.pat, &mut names)?,
         }
     }
     for pattern in boxed.iter().flat_map(|boxed| &boxed.patterns) {
-        bound_by(pattern, &mut names);
+        bound_by(pattern, &mut names)?;
     }
     names.extend(sig.generics.const_params().map(|param| param.ident.clone()));
-    names
+    Ok(names)
 }
 
-fn bound_by(pattern: &Pat, names: &mut Vec<Ident>) {
+/// Refuses a pattern that hides what it binds: a key could name it, and would get its value unescaped.
+fn bound_by(pattern: &Pat, names: &mut Vec<Ident>) -> Result<()> {
     match pattern {
         Pat::Ident(pattern) => {
             names.push(pattern.ident.clone());
-            if let Some((_, inner)) = &pattern.subpat {
-                bound_by(inner, names);
+            match &pattern.subpat {
+                Some((_, inner)) => bound_by(inner, names),
+                None => Ok(()),
             }
         }
-        Pat::Or(or) => or.cases.iter().for_each(|case| bound_by(case, names)),
+        Pat::Or(or) => or.cases.iter().try_for_each(|case| bound_by(case, names)),
         Pat::Paren(paren) => bound_by(&paren.pat, names),
         Pat::Reference(reference) => bound_by(&reference.pat, names),
-        Pat::Slice(slice) => slice.elems.iter().for_each(|elem| bound_by(elem, names)),
-        Pat::Struct(fields) => fields.fields.iter().for_each(|f| bound_by(&f.pat, names)),
-        Pat::Tuple(tuple) => tuple.elems.iter().for_each(|elem| bound_by(elem, names)),
-        Pat::TupleStruct(tuple) => tuple.elems.iter().for_each(|elem| bound_by(elem, names)),
-        _ => {}
+        Pat::Slice(slice) => slice
+            .elems
+            .iter()
+            .try_for_each(|elem| bound_by(elem, names)),
+        Pat::Struct(fields) => fields
+            .fields
+            .iter()
+            .try_for_each(|f| bound_by(&f.pat, names)),
+        Pat::Tuple(tuple) => tuple
+            .elems
+            .iter()
+            .try_for_each(|elem| bound_by(elem, names)),
+        Pat::TupleStruct(tuple) => tuple
+            .elems
+            .iter()
+            .try_for_each(|elem| bound_by(elem, names)),
+        Pat::Macro(hides) => {
+            let message = "`#[distributed_lock]` cannot see what this pattern binds: give the argument a name, and take it apart in the body";
+            Err(Error::new(hides.span(), message))
+        }
+        _ => Ok(()),
     }
 }

@@ -2,7 +2,7 @@
 
 use proc_macro2::{Group, TokenStream, TokenTree};
 use syn::spanned::Spanned as _;
-use syn::{Error, FnArg, Pat, PatType, Result, Type};
+use syn::{Error, Result, Type};
 
 use crate::errors::Errors;
 use crate::parse::args::Args;
@@ -57,20 +57,6 @@ pub(crate) fn check(function: &Function, args: &Args, errors: &mut Errors) {
         errors.ok(output(function));
     }
     errors.ok(guard(function, args));
-    errors.ok(patterns(function));
-}
-
-/// Refuses patterns that hide what they bind: a key could name it, and would get its value unescaped.
-fn patterns(function: &Function) -> Result<()> {
-    for argument in &function.sig.inputs {
-        if let FnArg::Typed(PatType { pat, .. }) = argument
-            && let Pat::Macro(pattern) = &**pat
-        {
-            let message = "`#[distributed_lock]` cannot see what this pattern binds: give the argument a name, and take it apart in the body";
-            return Err(Error::new(pattern.span(), message));
-        }
-    }
-    Ok(())
 }
 
 /// Refuses types that cannot carry an error of the lock. The trait `FromLockError` decides about

@@ -10,7 +10,7 @@ macro_rules! pair {
 }
 
 #[distributed_lock(key = "stock:{shop}:{item}")]
-async fn buy(pair!(shop, item): (String, String)) -> Result<(), LockError> {
+async fn buy((pair!(shop, item), _): ((String, String), u32)) -> Result<(), LockError> {
     Ok(())
 }
 

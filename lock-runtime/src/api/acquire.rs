@@ -47,6 +47,7 @@ enum Progress {
     /// What it has got already is dropped before the handle, which may be the last one.
     Asked {
         terms: Arc<Terms>,
+        /// When it was asked for.
         asked: Moment,
         answer: oneshot::Receiver<Result<LockGuard, LockError>>,
         /// `None` where there is one key.

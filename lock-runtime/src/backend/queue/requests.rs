@@ -8,6 +8,7 @@ use super::protocol::call::{Bearer, Call, Sent};
 use super::protocol::step::{AskedBy, Step};
 use super::reports::Reports;
 use super::{PAUSE, Queue};
+use crate::backend::token::Token;
 use crate::backend::{Outcome, Request};
 use crate::base::clock::Moment;
 use crate::types::terms::{LeaseId, Terms};
@@ -57,10 +58,11 @@ impl<S: Step> Queue<S> {
             return;
         }
         let leaves_nothing = match self.claims.get(&id) {
-            // A part repeats the release of its former token.
-            Some(claim) if claim.stage == Stage::Acquiring && !claim.is_part => {
-                let bearer = claim.bearer.clone();
-                self.take_back(&bearer)
+            Some(claim) if claim.stage == Stage::Acquiring => {
+                // A part repeats the release of its former token, and an earlier answer to an adopter may have been lost.
+                let is_all = !claim.is_part && claim.bearer.terms.adopts.is_none();
+                let token = claim.bearer.token;
+                is_all && self.take_back(token)
             }
             Some(claim) => matches!(claim.stage, Stage::Unsent | Stage::Chained { .. }),
             None => true,
@@ -76,12 +78,8 @@ impl<S: Step> Queue<S> {
     }
 
     /// Takes back an acquire that has not been sent yet, which would hold the lock for a moment.
-    fn take_back(&mut self, bearer: &Bearer) -> bool {
-        if bearer.terms.adopts.is_some() {
-            // The answer to an earlier one may have been lost.
-            return false;
-        }
-        let is_it = |it: &Sent<S>| matches!(&it.call, Call::Acquire { bearer: of, .. } if of.token == bearer.token);
+    fn take_back(&mut self, token: Token) -> bool {
+        let is_it = |it: &Sent<S>| matches!(&it.call, Call::Acquire { bearer, .. } if bearer.token == token);
         let unsent = self.calls.iter().rposition(is_it);
         unsent.map(|at| self.calls.remove(at)).is_some()
     }

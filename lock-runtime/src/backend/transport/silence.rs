@@ -8,6 +8,10 @@ use crate::base::clock::Moment;
 /// have been stopped.
 const GRACE: Duration = Duration::from_millis(20);
 
+/// How long a call may take on a connection that answers others: the longest time limit of a call.
+#[cfg(feature = "etcd")]
+const LOST: Duration = Duration::from_secs(2);
+
 #[derive(Debug)]
 pub(crate) struct Silence {
     /// When the last answer came in.
@@ -31,10 +35,11 @@ impl Silence {
         sent.max(self.heard).after(call_timeout)
     }
 
-    /// Whether a call is left unanswered although later ones may be answered, also after its last chance.
+    /// Whether a call has got lost: the server has answered others since it was `sent`, and has left this one
+    /// unanswered for as long as any call may take.
     #[cfg(feature = "etcd")]
-    pub(crate) fn passes_over(&self, now: Moment, sent: Moment, limit: Moment) -> bool {
-        self.heard > sent && now >= limit.after(GRACE)
+    pub(crate) fn passes_over(&self, now: Moment, sent: Moment) -> bool {
+        self.heard > sent && now >= sent.after(LOST)
     }
 
     /// When the silence has lasted too long; `limit` is the earliest one.
@@ -71,13 +76,12 @@ mod tests {
 
     #[cfg(feature = "etcd")]
     #[test]
-    fn a_call_is_passed_over_while_others_are_answered() {
+    fn a_call_that_is_passed_over_for_long_is_lost() {
         let sent = Moment::from_nanos(1);
-        let (limit, late) = (sent.after(TIMEOUT), sent.after(2 * TIMEOUT));
-        assert!(!Silence::since(sent).passes_over(late, sent, limit));
-        let heard = Silence::since(sent.after(TIMEOUT / 2));
-        assert!(!heard.passes_over(limit, sent, limit));
-        assert!(heard.passes_over(late, sent, limit));
+        assert!(!Silence::since(sent).passes_over(sent.after(2 * LOST), sent));
+        let heard = Silence::since(sent.after(TIMEOUT));
+        assert!(!heard.passes_over(sent.after(LOST / 2), sent));
+        assert!(heard.passes_over(sent.after(LOST), sent));
     }
 
     #[test]

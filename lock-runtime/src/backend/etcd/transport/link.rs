@@ -216,7 +216,7 @@ impl Link {
     /// Gives up calls that are not answered while others are: a proxy may have lost one, or share them among members.
     fn give_up(&mut self, now: Moment, reports: &mut Vec<Report>) {
         let silence = &self.connection.silence;
-        let is_lost = |it: &mut InFlight| silence.passes_over(now, it.written, it.silent);
+        let is_lost = |it: &mut InFlight| silence.passes_over(now, it.written);
         for flight in self.in_flight.extract_if(.., is_lost) {
             let trouble = Trouble::unknown("the member answers other calls, and not this one");
             reports.push(Report::Answer(flight.sent, Err(trouble)));

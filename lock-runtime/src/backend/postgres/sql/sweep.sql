@@ -23,8 +23,10 @@ BEGIN
   SELECT array_agg(g.name), count(*) INTO names, deleted FROM gone g;
   DELETE FROM sharer s WHERE s.name = ANY (names);
   DELETE FROM waiter w WHERE w.name = ANY (names);
-  DELETE FROM history WHERE name = ANY (ARRAY(
-    SELECT g.name FROM history g WHERE g.name > after AND (next IS NULL OR g.name <= next)
-    GROUP BY g.name HAVING max(g.since) < forgotten
+  DELETE FROM history WHERE ctid = ANY (ARRAY(
+    SELECT g.ctid FROM history g WHERE g.name = ANY (ARRAY(
+      SELECT n.name FROM history n WHERE n.name > after AND (next IS NULL OR n.name <= next)
+      GROUP BY n.name HAVING max(n.since) < forgotten
+    )) FOR UPDATE SKIP LOCKED
   ));
 END $$;

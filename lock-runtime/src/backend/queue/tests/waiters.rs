@@ -132,25 +132,27 @@ fn one_that_was_in_the_queue_of_a_former_node_stays_a_waiter() {
     assert_eq!(limit(&peer.call()), None);
 }
 
+/// The connection breaks with these calls, and the server says on the next one that the waiter is in the queue.
+#[cfg(any(feature = "mysql", feature = "postgres"))]
+fn still_waits_after_losing(peer: &mut Peer, calls: Vec<Sent>) {
+    peer.lose_connection(calls);
+    peer.queue.connected(peer.now);
+    peer.after(0);
+    let ask = peer.call();
+    peer.reply(ask, asked(Standing::Waiting));
+}
+
 // Section: guarantees.md#first-come-first-served
 #[cfg(any(feature = "mysql", feature = "postgres"))]
 #[test]
 fn one_whose_session_has_ended_joins_under_the_new_one_at_its_position() {
     let (mut peer, old) = Peer::waiting();
-    peer.lose_connection(Vec::new());
     peer.queue.session_changed();
-    peer.queue.connected(peer.now);
-    peer.after(0);
-    let ask = peer.call();
-    peer.reply(ask, asked(Standing::Waiting));
+    still_waits_after_losing(&mut peer, Vec::new());
     let leave = peer.call();
     assert!(matches!(&leave.call, Call::Leave(it) if it.token == old));
     // Until that is answered, the others would wait for the former one.
-    peer.lose_connection(vec![leave]);
-    peer.queue.connected(peer.now);
-    peer.after(0);
-    let ask = peer.call();
-    peer.reply(ask, asked(Standing::Waiting));
+    still_waits_after_losing(&mut peer, vec![leave]);
     let leave = peer.call();
     assert!(matches!(&leave.call, Call::Leave(it) if it.token == old));
     peer.reply(leave, Reply::Ours(false));
@@ -159,11 +161,7 @@ fn one_whose_session_has_ended_joins_under_the_new_one_at_its_position() {
         acquire.call,
         Call::Acquire { position: Some(5), ref bearer, .. } if bearer.token != old
     ));
-    peer.lose_connection(vec![acquire]);
-    peer.queue.connected(peer.now);
-    peer.after(0);
-    let ask = peer.call();
-    peer.reply(ask, asked(Standing::Waiting));
+    still_waits_after_losing(&mut peer, vec![acquire]);
     peer.silent();
 }
 
