@@ -18,6 +18,9 @@ pub(super) enum Bodies {
     Fixed,
     /// They end soon, so that there are many.
     Short,
+    /// As short, each under one lock. With so many tasks, those that held one lock and waited for another would keep all of
+    /// them for seconds.
+    Crowded,
     /// As short, of readers and some writers.
     Reading,
     /// As short, of a few at once.
@@ -41,9 +44,12 @@ impl Bodies {
                 let polls = servers.ttl().as_millis() / servers.margin().as_millis();
                 (4 * u32::try_from(polls).unwrap_or(u32::MAX), 0)
             }
-            Self::Short | Self::Reading | Self::Permitted | Self::Handed | Self::Leading => {
-                (fastrand::u32(1..3), fastrand::u64(..2))
-            }
+            Self::Short
+            | Self::Crowded
+            | Self::Reading
+            | Self::Permitted
+            | Self::Handed
+            | Self::Leading => (fastrand::u32(1..3), fastrand::u64(..2)),
             Self::Hot => (fastrand::u32(..2), 0),
         };
         (writes, Duration::from_millis(pause))

@@ -67,7 +67,7 @@ pub async fn run(
     });
     let can = *worker.manager.capabilities();
     let mut tasks = JoinSet::new();
-    let more = [(Bodies::Short, profile.more_tasks())];
+    let more = [(Bodies::Crowded, profile.more_tasks())];
     for (bodies, count) in crowd(profile, servers, &can).into_iter().chain(more) {
         for _ in 0..count {
             let worker = Arc::clone(&worker);
@@ -134,7 +134,7 @@ impl Worker {
             Bodies::Short if first != second && fastrand::u8(..8) == 0 => {
                 turn(&[LONG + first, LONG + second], |it| it).await;
             }
-            Bodies::Short => turn(&[LONG + first], |it| it).await,
+            Bodies::Short | Bodies::Crowded => turn(&[LONG + first], |it| it).await,
             Bodies::Reading if fastrand::u8(..4) == 0 => self.write_and_read().await,
             Bodies::Reading => self.shared(READERS_KEY, Mode::Read, bodies).await,
             Bodies::Permitted => {
