@@ -18,8 +18,8 @@ pub(super) enum Bodies {
     Fixed,
     /// They end soon, so that there are many.
     Short,
-    /// As short, each under one lock. With so many tasks, those that held one lock and waited for another would keep all of
-    /// them for seconds.
+    /// As short, but never of two locks at once: in a long queue for the second lock, a task would keep the first one for
+    /// seconds.
     Crowded,
     /// As short, of readers and some writers.
     Reading,

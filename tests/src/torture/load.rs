@@ -67,8 +67,7 @@ pub async fn run(
     });
     let can = *worker.manager.capabilities();
     let mut tasks = JoinSet::new();
-    let more = [(Bodies::Crowded, profile.more_tasks())];
-    for (bodies, count) in crowd(profile, servers, &can).into_iter().chain(more) {
+    for (bodies, count) in crowd(profile, servers, &can) {
         for _ in 0..count {
             let worker = Arc::clone(&worker);
             tasks.spawn(async move {
@@ -100,10 +99,14 @@ fn crowd(profile: Profile, servers: Servers, can: &Capabilities) -> Vec<(Bodies,
         return vec![(Bodies::Handed, tickets::TASKS)];
     }
     let if_it = |can: bool, count| if can { count } else { 0 };
+    let short = match profile.more_tasks() {
+        0 => Bodies::Short,
+        _ => Bodies::Crowded,
+    };
     vec![
         (Bodies::Long, LONG),
         (Bodies::Fixed, 1),
-        (Bodies::Short, SHORT),
+        (short, SHORT + profile.more_tasks()),
         (Bodies::Reading, if_it(can.read, SHARED)),
         (Bodies::Permitted, if_it(can.permits, SHARED)),
         // Without quick hand-overs there is nothing to see.
