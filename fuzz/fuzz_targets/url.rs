@@ -7,6 +7,10 @@ use lock_runtime::LockConfig;
 const PASSWORD: &str = "geheimnis";
 
 fuzz_target!(|text: &str| {
+    // Comparisons teach the fuzzer the word, which it then writes at places for other things.
+    if text.contains(PASSWORD) {
+        return;
+    }
     let text = with_password(text);
     let shown = match LockConfig::new(&*text) {
         Ok(config) => {

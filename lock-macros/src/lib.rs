@@ -48,8 +48,8 @@ pub fn distributed_lock(
 
 /// The key that `#[distributed_lock(key = "…")]` would build from the variables in scope.
 #[proc_macro]
-pub fn key(template: proc_macro::TokenStream) -> proc_macro::TokenStream {
-    key_macro(template.into()).into()
+pub fn key(call: proc_macro::TokenStream) -> proc_macro::TokenStream {
+    key_macro(call.into()).into()
 }
 
 fn attribute(args: TokenStream, item: TokenStream) -> TokenStream {
@@ -61,9 +61,9 @@ fn attribute(args: TokenStream, item: TokenStream) -> TokenStream {
     }
 }
 
-fn key_macro(template: TokenStream) -> TokenStream {
-    match parse::key(template).and_then(validate::key) {
-        Ok(key) => expand::key(&key),
+fn key_macro(call: TokenStream) -> TokenStream {
+    match parse::key(call).and_then(validate::key) {
+        Ok(call) => expand::key(&call),
         Err(error) => fallback::key(&error),
     }
 }

@@ -240,7 +240,8 @@ pub mod testing {
 }
 
 /// Makes a `Result<LockKey, LockError>` from the variables in scope, as the attribute's `key` does
-/// from the arguments of its function. Methods accept the result [as a name](IntoKey).
+/// from the arguments of its function. Methods accept the result [as a name](IntoKey). As in the
+/// attribute, `crate = path` names this crate where it has another path.
 ///
 /// # Errors
 ///

@@ -11,23 +11,22 @@ use proc_macro2::{Ident, Span, TokenStream};
 use quote::{quote, quote_spanned};
 use syn::{Path, Type};
 
-use crate::parse::keys::Key;
+use crate::parse::keys::Call;
 use crate::parse::values::{OnLost, Release};
 use crate::validate::scope::Scope;
 use crate::validate::{Lock, Source};
 use output::nameable;
-use pieces::{crate_at, default_crate, given, shown_at};
+use pieces::{crate_at, given, path_of, shown_at};
 
 /// The function, with acquire, hold and release around its body.
 pub(crate) fn attribute(lock: &Lock<'_>) -> TokenStream {
-    let krate = lock.args.krate.clone();
-    let krate = krate.unwrap_or_else(default_crate);
+    let krate = path_of(lock.args.krate.as_ref());
     Expansion { lock, krate }.function()
 }
 
-/// The expression that builds the key of `key!("…")`.
-pub(crate) fn key(key: &Key) -> TokenStream {
-    key::key(key, Scope::Anything, &default_crate())
+/// The expression that builds the key of `key!(…)`.
+pub(crate) fn key(call: &Call) -> TokenStream {
+    key::key(&call.key, Scope::Anything, &path_of(call.krate.as_ref()))
 }
 
 struct Expansion<'a> {

@@ -5,9 +5,9 @@ use quote::{ToTokens as _, quote_spanned};
 use syn::spanned::Spanned;
 use syn::{Expr, ExprReference, Path, Token};
 
-/// The path of the runtime, unless `crate = …` gives another one.
-pub(crate) fn default_crate() -> Path {
-    syn::parse_quote!(::lock_runtime)
+/// The path of the runtime, if `crate = …` may have given one.
+pub(crate) fn path_of(given: Option<&Path>) -> Path {
+    given.map_or_else(|| syn::parse_quote!(::lock_runtime), Path::clone)
 }
 
 /// A span for generated code whose errors point to these tokens of the user's.

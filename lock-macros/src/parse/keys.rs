@@ -1,14 +1,13 @@
 //! The value of `key`: the template of one key, or of several that are locked together.
 
-use proc_macro2::TokenStream;
 use quote::ToTokens as _;
-use syn::parse::{ParseStream, Parser as _};
+use syn::parse::ParseStream;
 use syn::token::Bracket;
-use syn::{Error, Expr, ExprLit, Ident, Lit, LitStr, Result, Token, bracketed};
+use syn::{Error, Expr, ExprLit, Ident, Lit, LitStr, Path, Result, Token, bracketed};
 
 use crate::errors::Errors;
 use crate::parse::template::{Placeholder, Template};
-use crate::parse::values::{expression, refuse};
+use crate::parse::values::{self, expression, refuse};
 
 pub(crate) enum Keys {
     One(Key),
@@ -22,6 +21,13 @@ pub(crate) struct Key {
     /// One for each placeholder; `None` if all of them are plain names, which `format_args!` reads
     /// in the literal itself.
     pub(crate) values: Option<Vec<Value>>,
+}
+
+/// What stands in `key!(…)`.
+pub(crate) struct Call {
+    pub(crate) key: Key,
+    /// The path of the runtime, if it is given.
+    pub(crate) krate: Option<Path>,
 }
 
 /// The subject of a placeholder.
@@ -50,23 +56,32 @@ impl Keys {
     }
 }
 
-impl Key {
-    /// Reads the tokens of `key!("…")`.
-    pub(crate) fn alone(tokens: TokenStream) -> Result<Key> {
-        let parser = |input: ParseStream<'_>| {
-            let literal = input.parse()?;
-            input.parse::<Option<Token![,]>>()?;
-            Ok(literal)
-        };
-        let literal = parser.parse2(tokens).map_err(|wrong| {
+impl Call {
+    /// Reads `"…"`, or `"…", crate = path`.
+    pub(crate) fn parse(input: ParseStream<'_>) -> Result<Call> {
+        let what = |wrong: Error| {
             Error::new(
                 wrong.span(),
                 "`key!` is one string literal, with expressions in braces: write `key!(\"stock:{id}\")`",
             )
-        })?;
-        Key::new(literal)
+        };
+        let literal = input.parse().map_err(what)?;
+        let mut krate = None;
+        if input.parse::<Option<Token![,]>>()?.is_some() && !input.is_empty() {
+            input.parse::<Token![crate]>().map_err(what)?;
+            input.parse::<Token![=]>().map_err(what)?;
+            krate = Some(values::krate(input)?);
+            input.parse::<Option<Token![,]>>()?;
+        }
+        if !input.is_empty() {
+            return Err(what(input.error("")));
+        }
+        let key = Key::new(literal)?;
+        Ok(Call { key, krate })
     }
+}
 
+impl Key {
     fn new(literal: LitStr) -> Result<Key> {
         let template: Template = match literal.value().parse() {
             Ok(template) => template,

@@ -15,11 +15,12 @@ pub(crate) mod values;
 
 use proc_macro2::TokenStream;
 use syn::Result;
+use syn::parse::Parser as _;
 
 use crate::errors::Errors;
 use args::Args;
 use function::Function;
-use keys::Key;
+use keys::Call;
 
 /// An attribute and its item.
 pub(crate) struct Written {
@@ -36,7 +37,7 @@ pub(crate) fn attribute(args: TokenStream, item: TokenStream, errors: &mut Error
     }
 }
 
-/// Reads the template of `key!("…")`.
-pub(crate) fn key(tokens: TokenStream) -> Result<Key> {
-    Key::alone(tokens)
+/// Reads what stands in `key!(…)`.
+pub(crate) fn key(tokens: TokenStream) -> Result<Call> {
+    Call::parse.parse2(tokens)
 }

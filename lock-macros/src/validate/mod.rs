@@ -15,7 +15,7 @@ use crate::errors::Errors;
 use crate::parse::Written;
 use crate::parse::args::Args;
 use crate::parse::function::Function;
-use crate::parse::keys::{Key, Keys};
+use crate::parse::keys::{Call, Keys};
 use scope::Scope;
 
 /// A valid attribute, with everything that the expansion needs.
@@ -67,9 +67,9 @@ pub(crate) fn attribute(
     }
 }
 
-/// The key of `key!("…")`, unless there is a mistake in it.
-pub(crate) fn key(key: Key) -> Result<Key> {
-    keys::check_one(&key, Scope::Anything).map(|()| key)
+/// What stands in `key!(…)`, unless there is a mistake in its key.
+pub(crate) fn key(call: Call) -> Result<Call> {
+    keys::check_one(&call.key, Scope::Anything).map(|()| call)
 }
 
 /// Checks the arguments by themselves, without the function.

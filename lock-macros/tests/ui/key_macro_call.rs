@@ -3,12 +3,13 @@
 
 use lock_runtime::{LockKey, key};
 
-fn stock(name: &str) -> [LockKey; 4] {
+fn stock(name: &str) -> [LockKey; 5] {
     [
         key!(name),
         key!(),
         key!("stock:{name}", name),
         key!("stock:{}"),
+        key!("stock:{name}", crate = "lock_runtime"),
     ]
 }
 

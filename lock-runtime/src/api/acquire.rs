@@ -5,6 +5,7 @@ use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
+use std::time::Duration;
 
 use tokio::sync::oneshot;
 
@@ -49,6 +50,8 @@ enum Progress {
         terms: Arc<Terms>,
         /// When it was asked for.
         asked: Moment,
+        /// How long it waited before, for a lock that ended before the caller was polled.
+        before: Duration,
         answer: oneshot::Receiver<Result<LockGuard, LockError>>,
         /// `None` where there is one key.
         several: Option<Box<Several>>,
@@ -128,7 +131,7 @@ impl Ask {
         if let Some(several) = &mut several {
             several.begin(&terms, shared.config.clock.now());
         }
-        Ok(Progress::ask(shared, &terms, several))
+        Ok(Progress::ask(shared, &terms, several, Duration::ZERO))
     }
 }
 
@@ -144,7 +147,12 @@ fn join(shared: &Shared, joined: Arc<Lease>, terms: Arc<Terms>) -> LockGuard {
 }
 
 impl Progress {
-    fn ask(shared: Arc<Shared>, terms: &Arc<Terms>, several: Option<Box<Several>>) -> Self {
+    fn ask(
+        shared: Arc<Shared>,
+        terms: &Arc<Terms>,
+        several: Option<Box<Several>>,
+        before: Duration,
+    ) -> Self {
         let (reply, answer) = oneshot::channel();
         let asked = shared.config.clock.now();
         let op = Op::Acquire {
@@ -157,32 +165,35 @@ impl Progress {
             shared,
             terms: Arc::clone(terms),
             asked,
+            before,
             answer,
             several,
         }
     }
 
-    /// The lock was lost before the caller was polled again: asks for it anew, for the rest of the wait.
+    /// The lock has ended before the caller was polled: asks for it anew, for the rest of the wait. If nothing is left of
+    /// that, once more without waiting: the lock may well be free.
     fn ask_again(
         shared: Arc<Shared>,
         terms: &Terms,
         asked: Moment,
+        before: Duration,
     ) -> Result<Self, Result<LockGuard, LockError>> {
         let now = shared.config.clock.now();
-        let wait = terms.wait.rest(asked, now);
-        if wait.is_try() {
+        let waited = before + now.since(asked);
+        if terms.wait.is_try() && before > Duration::ZERO {
             return Err(Err(LockError::Contended {
                 key: terms.key.clone(),
-                waited: now.since(asked),
+                waited,
                 holder: None,
             }));
         }
         let terms = Arc::new(Terms {
             id: shared.next_id(),
-            wait,
+            wait: terms.wait.rest(asked, now),
             ..Terms::clone(terms)
         });
-        Ok(Self::ask(shared, &terms, None))
+        Ok(Self::ask(shared, &terms, None, waited))
     }
 }
 
@@ -222,7 +233,9 @@ impl Future for Acquire {
                     answer,
                 ) => {
                     match several.step(&shared, terms.id, answer) {
-                        Ok(terms) => Ok(Progress::ask(shared, &terms, Some(several))),
+                        Ok(terms) => {
+                            Ok(Progress::ask(shared, &terms, Some(several), Duration::ZERO))
+                        }
                         Err(answer) => {
                             // As in `Asked`.
                             drop(several);
@@ -235,19 +248,23 @@ impl Future for Acquire {
                         shared,
                         terms,
                         asked,
+                        before,
                         ..
                     },
                     Some(Ok(guard)),
-                ) => {
-                    let guard = guard.arrive();
-                    if guard.is_held() {
-                        Err(Ok(guard))
-                    } else {
-                        drop(guard);
-                        Progress::ask_again(shared, &terms, asked)
+                ) => match guard.deliver() {
+                    Ok(guard) => Err(Ok(guard)),
+                    Err(late) => {
+                        drop(late);
+                        Progress::ask_again(shared, &terms, asked, before)
                     }
+                },
+                (Progress::Asked { before, .. }, Some(Err(mut error))) => {
+                    if let LockError::Contended { waited, .. } = &mut error {
+                        *waited += before;
+                    }
+                    Err(Err(error))
                 }
-                (Progress::Asked { .. }, Some(refused)) => Err(refused),
                 (Progress::Unasked(ask), _) => {
                     self.span = Traced::wait(&ask.terms, ask.keys());
                     ask.send()

@@ -95,24 +95,22 @@ impl Several {
         guard.lease().watch(&mut self.slot, &waker);
         let is_held = guard.lease().is_held() && !self.alarm.has_rung();
         let guard = guard.on_top_of(self.taken.take());
-        let next = self.left.checked_sub(1);
-        // Only the last step reads the clock for all of them.
-        let is_held = is_held && (next.is_some() || guard.lease().is_held());
-        match next {
-            None if is_held => {
-                guard.lease().unwatch(self.slot);
-                Err(Ok(guard.arrive()))
-            }
+        match self.left.checked_sub(1) {
+            None if is_held => match guard.deliver() {
+                Ok(guard) => {
+                    guard.lease().unwatch(self.slot);
+                    return Err(Ok(guard));
+                }
+                Err(guard) => self.taken = Some(guard),
+            },
             Some(left) if is_held => {
                 self.taken = Some(guard);
                 self.left = left;
-                Ok(self.ask(shared, now, self.rest[left].clone()))
+                return Ok(self.ask(shared, now, self.rest[left].clone()));
             }
-            _ => {
-                self.taken = Some(guard);
-                self.start_over(shared, now)
-            }
+            _ => self.taken = Some(guard),
         }
+        self.start_over(shared, now)
     }
 
     /// A taken key has been lost: releases the others, and starts with the first key again if

@@ -73,10 +73,19 @@ impl LockGuard {
         self.lease.all().take(self.owned)
     }
 
-    /// Notes that the caller has the guard now.
-    pub(crate) fn arrive(self) -> Self {
+    /// The guard for its caller, or the same as an error if one of its locks has ended.
+    pub(crate) fn deliver(self) -> Result<Self, Self> {
+        // What has not arrived is released without a cooldown.
+        if !self.lease.is_held() {
+            return Err(self);
+        }
         self.lease.all().for_each(Lease::arrive);
-        self
+        // Until then, the driver gives a lock that ends away at once.
+        if self.lease.is_held() {
+            Ok(self)
+        } else {
+            Err(self)
+        }
     }
 
     /// One guard for the leases of both; `under` was taken before.
@@ -549,7 +558,8 @@ mod tests {
         let terms = Terms::of(LeaseId(1), "k", ttl).into();
         let ends = deadline(now, ttl);
         let lease = Lease::new(terms, 1, now, ends, clock, Arc::new(Nowhere));
-        LockGuard::new(Arc::new(lease)).arrive()
+        lease.arrive();
+        LockGuard::new(Arc::new(lease))
     }
 
     fn poll<F: Future>(future: Pin<&mut F>) -> Poll<F::Output> {

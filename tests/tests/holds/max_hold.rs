@@ -2,12 +2,15 @@
 //!
 //! Section: guarantees.md#how-long-it-is-held
 
-use std::time::{Duration, Instant};
+use std::{
+    pin::pin,
+    time::{Duration, Instant},
+};
 
 use lock_runtime::{Clock, LockConfig, LockError, distributed_lock};
 use tests::{
     LONG, Pulse, RedisServer, Store, TIME_LIMIT, connect, on_every_store, poll_once, queued,
-    release, timed, within,
+    release, settled, timed, unique, within,
 };
 
 on_every_store! {
@@ -150,4 +153,18 @@ async fn there_are_no_renewals_that_it_has_no_use_for() {
     within(TIME_LIMIT, locks.shutdown()).await;
     let calls = server.calls("evalsha").await - calls;
     assert_eq!(calls, 2, "one to take it and one to let it go");
+}
+
+#[tokio::test]
+async fn the_lock_is_free_then_although_nobody_polls_the_body() {
+    let clock = Clock::manual();
+    let url = format!("memory:{}", unique("free"));
+    let config = LockConfig::new(&*url).unwrap().clock(clock.clone());
+    let [locks, others] = [connect(config.clone()).await, connect(config).await];
+    let mut call = pin!(locks.scope(endless()));
+    assert!(poll_once(&mut call).await.is_pending());
+    clock.advance(Duration::from_millis(300));
+    settled(&locks).await;
+    let next = others.lock("key").wait(Duration::ZERO).acquire();
+    assert!(within(TIME_LIMIT, next).await.unwrap().is_held());
 }

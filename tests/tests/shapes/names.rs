@@ -109,6 +109,13 @@ async fn renamed(id: u32) -> StdResult<u32, LockError> {
 }
 
 #[test]
+fn a_key_of_a_renamed_crate() {
+    let id = 1;
+    let key = lock_runtime::key!("renamed:{id}", crate = crate::names::reexport::locking);
+    assert_eq!(key.unwrap(), "renamed:1");
+}
+
+#[test]
 fn a_renamed_crate() {
     let call = renamed(1);
     assert_eq!(shape("crate = path", "renamed:1", call).unwrap(), 1);

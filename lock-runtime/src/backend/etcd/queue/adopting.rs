@@ -192,6 +192,7 @@ impl Queue {
         if may_be_adopted {
             claim.adopted_on.get_or_insert(claim.lease);
             claim.may_be_made = true;
+            claim.may_come_late |= matches!(trouble, Trouble::Unknown(_));
         }
         match trouble {
             Trouble::Unknown(_) if may_be_adopted => {

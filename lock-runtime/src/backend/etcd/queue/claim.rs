@@ -53,14 +53,16 @@ pub(super) struct Claim {
     pub(super) announces: bool,
     /// Whether nobody has watched it for a time, so that the entry may be gone.
     pub(super) unwatched: bool,
-    /// Whether a call without an answer may have made its entry.
+    /// Whether a call without an answer, or one that has used up the space, may have made its entry.
     pub(super) may_be_made: bool,
     /// Whether the lease of its session is kept alive for it.
     pub(super) uses_lease: bool,
     /// The lease on which it has adopted its ticket, or may have.
     pub(super) adopted_on: Option<i64>,
-    /// Whether a call without an answer may have deleted its entry.
+    /// The same for a call that deletes it.
     pub(super) may_be_deleted: bool,
+    /// Whether a call without an answer may make or delete its entry later.
+    pub(super) may_come_late: bool,
     /// Whether its ticket was written perhaps, and reached nobody.
     pub(super) takes_back: bool,
     /// The note of its grant, once one is written or about to be.
@@ -151,6 +153,7 @@ impl Claim {
             uses_lease: true,
             adopted_on: None,
             may_be_deleted: false,
+            may_come_late: false,
             takes_back: false,
             noted: None,
             downgrade: None,
@@ -175,11 +178,6 @@ impl Claim {
         } else {
             self.terms.ttl
         }
-    }
-
-    /// Whether a call about its entry may come late.
-    pub(super) fn is_unsure(&self) -> bool {
-        self.may_be_made || self.may_be_deleted
     }
 
     /// What is written into its entry, or names that: if it is a reader that was a writer, it says so.

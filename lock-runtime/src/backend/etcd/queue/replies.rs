@@ -213,7 +213,7 @@ impl Queue {
         let (lock, ttl, lease) = (claim.terms.key.clone(), claim.ttl(), claim.lease);
         if let Trouble::Unknown(_) = trouble {
             claim.stage = Stage::Unsure;
-            claim.may_be_made = true;
+            (claim.may_be_made, claim.may_come_late) = (true, true);
             self.trouble(id, trouble);
             return self.with_session(now, ttl, |session, around| session.move_on(now, around));
         }
@@ -371,8 +371,9 @@ impl Queue {
         match (&mut claim.stage, &result) {
             // It has failed to read the queue.
             (stage @ Stage::Waiting, _) => *stage = Stage::Looking,
-            (Stage::Leaving, Err(Trouble::Unknown(_) | Trouble::NoSpace(_))) => {
+            (Stage::Leaving, Err(trouble @ (Trouble::Unknown(_) | Trouble::NoSpace(_)))) => {
                 claim.may_be_deleted = true;
+                claim.may_come_late |= matches!(trouble, Trouble::Unknown(_));
             }
             // The lease on which it was to cool down has ended before the entry was there.
             (

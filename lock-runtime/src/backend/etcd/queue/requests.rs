@@ -249,7 +249,7 @@ impl Queue {
             self.watches.end(watch);
         }
         self.key_orders.quit(&claim.terms.key, claim.terms.id);
-        if let Some(slot) = claim.slot.filter(|_| !claim.is_unsure()) {
+        if let Some(slot) = claim.slot.filter(|_| !claim.may_come_late) {
             self.slots.free(&claim.terms.key, slot);
         }
         if claim.uses_lease {

@@ -301,10 +301,10 @@ impl Queue {
         claim.token = token;
         claim.created = 0;
         claim.noted = None;
-        if let Some(slot) = claim.slot.take().filter(|_| !claim.is_unsure()) {
+        if let Some(slot) = claim.slot.take().filter(|_| !claim.may_come_late) {
             self.slots.free(&lock, slot);
         }
-        claim.may_be_made = false;
+        (claim.may_be_made, claim.may_come_late) = (false, false);
         claim.stage = Stage::Unsent;
         claim.awaits = false;
         self.key_orders.join(&lock, id);

@@ -141,6 +141,8 @@ fn an_entry_that_has_used_up_the_space_is_deleted() {
         let delete = story.claim_call(Step::Delete);
         story.answer(&delete, Ok(deleted(1)));
         assert!(!story.released(1), "it was not held");
+        // The server has answered: nothing comes late.
+        assert_eq!(take(&mut story, 2), put(&made.call));
     }
 }
 
