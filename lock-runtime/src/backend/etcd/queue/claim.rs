@@ -36,6 +36,8 @@ pub(super) struct Claim {
     pub(super) known: i64,
     /// The revision of the last event that its watch has shown.
     pub(super) notified: i64,
+    /// When it looks again although its watch shows nothing.
+    pub(super) look_at: Moment,
     /// Whether only the watched entry is ahead.
     pub(super) follows_one: bool,
     /// Whether the member that is asked did not know its entry, so that a majority is asked.
@@ -141,6 +143,7 @@ impl Claim {
             seen: 0,
             known: 0,
             notified: 0,
+            look_at: Moment::from_nanos(0),
             follows_one: false,
             by_majority: false,
             watch: None,

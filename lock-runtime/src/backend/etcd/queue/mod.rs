@@ -39,7 +39,7 @@ pub(crate) use lease::Quorum;
 use lease::SessionEvent;
 use noted::History;
 pub(crate) use order::{AskedBy, Order, Recipient, Seen, Step, Watch};
-use order::{LONG_PAUSE, PAUSE};
+use order::{LONG_PAUSE, LOOK_AGAIN, PAUSE};
 use session::{Session, Surroundings};
 use slots::Slots;
 use watches::Watches;

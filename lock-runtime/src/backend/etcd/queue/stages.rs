@@ -2,7 +2,7 @@
 
 use super::claim::{Claim, Downgrade, Stage, whole_seconds};
 use super::inspect::CALL_TIMEOUT;
-use super::{PAUSE, Queue, Recipient, SHORT, Step};
+use super::{LOOK_AGAIN, PAUSE, Queue, Recipient, SHORT, Step};
 use crate::backend::etcd::protocol::ahead::{Ahead, reads};
 use crate::backend::etcd::protocol::call::{Call, Entering, Sent};
 use crate::backend::etcd::protocol::entry;
@@ -38,7 +38,9 @@ impl Queue {
                 self.key_orders.resume(&lock);
                 return self.pump(now, &lock);
             }
-            Stage::Waiting if claim.watch.is_some() => return,
+            Stage::Waiting if claim.watch.is_some() && now < claim.look_at => {
+                return self.claims.schedule(claim.look_at, id);
+            }
             Stage::Waiting | Stage::Looking => return self.look(now, id),
             Stage::Held { .. } => return self.settle(now, id),
             // A cooldown that was refused until its end, as by members without room, keeps the lock no longer.
@@ -190,7 +192,9 @@ impl Queue {
         }
         claim.stage = Stage::Waiting;
         claim.holder.clone_from(&holder);
+        claim.look_at = now.after(LOOK_AGAIN);
         let is_watched = claim.watch.as_ref().is_some_and(|(_, it)| *it == span);
+        self.claims.schedule(now.after(LOOK_AGAIN), id);
         self.claims.report(Outcome::Waiting { id, holder });
         if !is_watched {
             self.watch(id, span, FROM_NOW, writes);

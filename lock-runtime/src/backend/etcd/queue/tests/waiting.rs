@@ -1,6 +1,7 @@
 //! What waiters watch and read until they have the lock.
 
 use super::*;
+use crate::backend::etcd::queue::LOOK_AGAIN;
 
 /// A waiter behind those that were created at these revisions, its watch and its key.
 fn waiter(story: &mut Story, id: u64, ahead: &[KeyValue]) -> (Watch, Vec<u8>) {
@@ -184,4 +185,31 @@ fn whoever_followed_one_alone_enters_when_that_is_deleted_and_all_others_read() 
             assert!(story.outcome().is_none(), "nobody waits for that answer");
         }
     }
+}
+
+#[test]
+fn a_waiter_that_is_shown_nothing_looks_again() {
+    let mut story = Story::with_session(1);
+    let ahead = [kv(Kind::Exclusive, 2), kv(Kind::Exclusive, 3)];
+    let (watch, key) = waiter(&mut story, 1, &ahead);
+    story.queue.seen(story.now, watch.id, &Seen::Begun(10));
+    let start = story.now;
+    while !story.sends(Step::Look) {
+        assert!(story.now.since(start) <= LOOK_AGAIN, "it relies on a watch");
+        story.pass(Duration::from_millis(500));
+        let is_beat = |it: &Recipient| matches!(it, Recipient::Session(_, SessionStep::Alive(_)));
+        if let Some(beat) = story.find(is_beat) {
+            story.alive(&beat, 1, 10);
+        }
+    }
+    let look = story.claim_call(Step::Look);
+    let queue = [
+        ahead[0].clone(),
+        ahead[1].clone(),
+        entry_of(key.clone(), 10),
+    ];
+    story.answer(&look, Ok(range(12, queue.into())));
+    story.waits(1);
+    assert!(!story.sends(Step::Look), "once in a while");
+    assert_eq!(story.watch(2).id, watch.id, "the same watch goes on");
 }
