@@ -5,7 +5,6 @@ use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
-use std::time::Duration;
 
 use tokio::sync::oneshot;
 
@@ -48,10 +47,10 @@ enum Progress {
     /// What it has got already is dropped before the handle, which may be the last one.
     Asked {
         terms: Arc<Terms>,
-        /// When it was asked for.
+        /// When it was asked for first.
         asked: Moment,
-        /// How long it waited before, for a lock that ended before the caller was polled.
-        before: Duration,
+        /// Whether it was asked for again, since the lock had ended before the caller was polled.
+        again: bool,
         answer: oneshot::Receiver<Result<LockGuard, LockError>>,
         /// `None` where there is one key.
         several: Option<Box<Several>>,
@@ -131,7 +130,7 @@ impl Ask {
         if let Some(several) = &mut several {
             several.begin(&terms, shared.config.clock.now());
         }
-        Ok(Progress::ask(shared, &terms, several, Duration::ZERO))
+        Ok(Progress::ask(shared, &terms, several))
     }
 }
 
@@ -147,27 +146,16 @@ fn join(shared: &Shared, joined: Arc<Lease>, terms: Arc<Terms>) -> LockGuard {
 }
 
 impl Progress {
-    fn ask(
-        shared: Arc<Shared>,
-        terms: &Arc<Terms>,
-        several: Option<Box<Several>>,
-        before: Duration,
-    ) -> Self {
-        let (reply, answer) = oneshot::channel();
+    fn ask(shared: Arc<Shared>, terms: &Arc<Terms>, several: Option<Box<Several>>) -> Self {
         let asked = shared.config.clock.now();
-        let op = Op::Acquire {
-            terms: Arc::clone(terms),
-            reply,
-        };
-        // A mailbox that is closed drops the reply, which is an answer.
-        let _ = shared.mailbox.send_about(Some(&terms.key), op);
+        let answer = send(&shared, terms);
         Self::Asked {
-            shared,
             terms: Arc::clone(terms),
             asked,
-            before,
+            again: false,
             answer,
             several,
+            shared,
         }
     }
 
@@ -177,24 +165,43 @@ impl Progress {
         shared: Arc<Shared>,
         terms: &Terms,
         asked: Moment,
-        before: Duration,
+        again: bool,
     ) -> Result<Self, Result<LockGuard, LockError>> {
         let now = shared.config.clock.now();
-        let waited = before + now.since(asked);
-        if terms.wait.is_try() && before > Duration::ZERO {
+        let rest = terms.wait.rest(asked, now);
+        if again && rest.is_try() {
             return Err(Err(LockError::Contended {
                 key: terms.key.clone(),
-                waited,
+                waited: now.since(asked),
                 holder: None,
             }));
         }
-        let terms = Arc::new(Terms {
-            id: shared.next_id(),
-            wait: terms.wait.rest(asked, now),
-            ..Terms::clone(terms)
-        });
-        Ok(Self::ask(shared, &terms, None, waited))
+        let mut terms = Terms::clone(terms);
+        terms.id = shared.next_id();
+        let wait = std::mem::replace(&mut terms.wait, rest);
+        let answer = send(&shared, &Arc::new(terms.clone()));
+        terms.wait = wait;
+        Ok(Self::Asked {
+            terms: Arc::new(terms),
+            asked,
+            again: true,
+            answer,
+            several: None,
+            shared,
+        })
     }
+}
+
+/// Asks the driver for a lock.
+fn send(shared: &Shared, terms: &Arc<Terms>) -> oneshot::Receiver<Result<LockGuard, LockError>> {
+    let (reply, answer) = oneshot::channel();
+    let op = Op::Acquire {
+        terms: Arc::clone(terms),
+        reply,
+    };
+    // A mailbox that is closed drops the reply, which is an answer.
+    let _ = shared.mailbox.send_about(Some(&terms.key), op);
+    answer
 }
 
 impl Future for Acquire {
@@ -233,9 +240,7 @@ impl Future for Acquire {
                     answer,
                 ) => {
                     match several.step(&shared, terms.id, answer) {
-                        Ok(terms) => {
-                            Ok(Progress::ask(shared, &terms, Some(several), Duration::ZERO))
-                        }
+                        Ok(terms) => Ok(Progress::ask(shared, &terms, Some(several))),
                         Err(answer) => {
                             // As in `Asked`.
                             drop(several);
@@ -248,7 +253,7 @@ impl Future for Acquire {
                         shared,
                         terms,
                         asked,
-                        before,
+                        again,
                         ..
                     },
                     Some(Ok(guard)),
@@ -256,12 +261,20 @@ impl Future for Acquire {
                     Ok(guard) => Err(Ok(guard)),
                     Err(late) => {
                         drop(late);
-                        Progress::ask_again(shared, &terms, asked, before)
+                        Progress::ask_again(shared, &terms, asked, again)
                     }
                 },
-                (Progress::Asked { before, .. }, Some(Err(mut error))) => {
-                    if let LockError::Contended { waited, .. } = &mut error {
-                        *waited += before;
+                (
+                    Progress::Asked {
+                        shared,
+                        asked,
+                        again,
+                        ..
+                    },
+                    Some(Err(mut error)),
+                ) => {
+                    if again && let LockError::Contended { waited, .. } = &mut error {
+                        *waited = shared.config.clock.now().since(asked);
                     }
                     Err(Err(error))
                 }
