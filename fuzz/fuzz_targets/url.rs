@@ -7,7 +7,7 @@ use lock_runtime::LockConfig;
 const PASSWORD: &str = "geheimnis";
 
 fuzz_target!(|text: &str| {
-    // Comparisons teach the fuzzer the word, which it then writes at places for other things.
+    // The fuzzer learns the word from comparisons, and writes it where no password belongs.
     if text.contains(PASSWORD) {
         return;
     }

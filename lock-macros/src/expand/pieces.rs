@@ -5,7 +5,7 @@ use quote::{ToTokens as _, quote_spanned};
 use syn::spanned::Spanned;
 use syn::{Expr, ExprReference, Path, Token};
 
-/// The path of the runtime, if `crate = …` may have given one.
+/// The path of the runtime: the one that `crate = …` gives, or the usual one.
 pub(crate) fn path_of(given: Option<&Path>) -> Path {
     given.map_or_else(|| syn::parse_quote!(::lock_runtime), Path::clone)
 }

@@ -5,7 +5,10 @@ use quote::quote;
 use syn::ext::IdentExt as _;
 use syn::parse::{ParseStream, Parser as _};
 use syn::spanned::Spanned as _;
-use syn::{Attribute, Error, FnArg, Pat, Result, ReturnType, Signature, Type, Visibility};
+use syn::{
+    Attribute, Error, FnArg, Pat, PatSlice, PatTuple, PatTupleStruct, Result, ReturnType,
+    Signature, Type, Visibility,
+};
 
 use crate::parse::boxed::Boxed;
 
@@ -157,22 +160,15 @@ fn bound_by(pattern: &Pat, names: &mut Vec<Ident>) -> Result<()> {
         Pat::Or(or) => or.cases.iter().try_for_each(|case| bound_by(case, names)),
         Pat::Paren(paren) => bound_by(&paren.pat, names),
         Pat::Reference(reference) => bound_by(&reference.pat, names),
-        Pat::Slice(slice) => slice
-            .elems
-            .iter()
-            .try_for_each(|elem| bound_by(elem, names)),
+        Pat::Slice(PatSlice { elems, .. })
+        | Pat::Tuple(PatTuple { elems, .. })
+        | Pat::TupleStruct(PatTupleStruct { elems, .. }) => {
+            elems.iter().try_for_each(|elem| bound_by(elem, names))
+        }
         Pat::Struct(fields) => fields
             .fields
             .iter()
             .try_for_each(|f| bound_by(&f.pat, names)),
-        Pat::Tuple(tuple) => tuple
-            .elems
-            .iter()
-            .try_for_each(|elem| bound_by(elem, names)),
-        Pat::TupleStruct(tuple) => tuple
-            .elems
-            .iter()
-            .try_for_each(|elem| bound_by(elem, names)),
         Pat::Macro(hides) => {
             let message = "`#[distributed_lock]` cannot see what this pattern binds: give the argument a name, and take it apart in the body";
             Err(Error::new(hides.span(), message))

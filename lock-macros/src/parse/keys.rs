@@ -23,7 +23,7 @@ pub(crate) struct Key {
     pub(crate) values: Option<Vec<Value>>,
 }
 
-/// What stands in `key!(…)`.
+/// The arguments of `key!(…)`.
 pub(crate) struct Call {
     pub(crate) key: Key,
     /// The path of the runtime, if it is given.
@@ -59,22 +59,22 @@ impl Keys {
 impl Call {
     /// Reads `"…"`, or `"…", crate = path`.
     pub(crate) fn parse(input: ParseStream<'_>) -> Result<Call> {
-        let what = |wrong: Error| {
+        let usage = |wrong: Error| {
             Error::new(
                 wrong.span(),
                 "`key!` is one string literal, with expressions in braces: write `key!(\"stock:{id}\")`",
             )
         };
-        let literal = input.parse().map_err(what)?;
+        let literal = input.parse().map_err(usage)?;
         let mut krate = None;
         if input.parse::<Option<Token![,]>>()?.is_some() && !input.is_empty() {
-            input.parse::<Token![crate]>().map_err(what)?;
-            input.parse::<Token![=]>().map_err(what)?;
+            input.parse::<Token![crate]>().map_err(usage)?;
+            input.parse::<Token![=]>().map_err(usage)?;
             krate = Some(values::krate(input)?);
             input.parse::<Option<Token![,]>>()?;
         }
         if !input.is_empty() {
-            return Err(what(input.error("")));
+            return Err(usage(input.error("")));
         }
         let key = Key::new(literal)?;
         Ok(Call { key, krate })

@@ -37,7 +37,7 @@ pub(crate) fn attribute(args: TokenStream, item: TokenStream, errors: &mut Error
     }
 }
 
-/// Reads what stands in `key!(…)`.
+/// Reads the arguments of `key!(…)`.
 pub(crate) fn key(tokens: TokenStream) -> Result<Call> {
     Call::parse.parse2(tokens)
 }

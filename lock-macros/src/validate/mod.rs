@@ -67,7 +67,7 @@ pub(crate) fn attribute(
     }
 }
 
-/// What stands in `key!(…)`, unless there is a mistake in its key.
+/// The arguments of `key!(…)`, unless there is a mistake in the key.
 pub(crate) fn key(call: Call) -> Result<Call> {
     keys::check_one(&call.key, Scope::Anything).map(|()| call)
 }

@@ -176,11 +176,15 @@ impl Progress {
                 holder: None,
             }));
         }
-        let mut terms = Terms::clone(terms);
-        terms.id = shared.next_id();
-        let wait = std::mem::replace(&mut terms.wait, rest);
-        let answer = send(&shared, &Arc::new(terms.clone()));
-        terms.wait = wait;
+        let terms = Terms {
+            id: shared.next_id(),
+            ..terms.clone()
+        };
+        let sent = Terms {
+            wait: rest,
+            ..terms.clone()
+        };
+        let answer = send(&shared, &Arc::new(sent));
         Ok(Self::Asked {
             terms: Arc::new(terms),
             asked,

@@ -43,41 +43,56 @@ async fn nightly() -> Result<(), LockError> {
     Ok(())
 }
 
-async fn on_a_clock() -> (RedisServer, LockManager, Clock) {
-    let server = RedisServer::start().await;
-    let clock = Clock::manual();
-    let config = LockConfig::new(server.url()).unwrap();
-    let locks = connect(config.clock(clock.clone())).await;
-    (server, locks, clock)
+/// A server, and a manager whose clock can be moved.
+struct Scene {
+    server: RedisServer,
+    locks: LockManager,
+    clock: Clock,
 }
 
-/// Polls it once, and lets it be granted the lock while the process stands still.
-async fn granted_late<F: Future + Unpin>(
-    call: &mut F,
-    (server, locks, clock): &(RedisServer, LockManager, Clock),
-) {
-    // Its answer does not come within the poll.
-    server.stop();
-    assert!(poll_once(call).await.is_pending());
-    server.resume();
-    stand_still(locks, clock).await;
-}
+impl Scene {
+    async fn start() -> Self {
+        let server = RedisServer::start().await;
+        let clock = Clock::manual();
+        let config = LockConfig::new(server.url()).unwrap();
+        let locks = connect(config.clock(clock.clone())).await;
+        Self {
+            server,
+            locks,
+            clock,
+        }
+    }
 
-/// The caller is polled before the manager has noticed anything.
-async fn stand_still(locks: &LockManager, clock: &Clock) {
-    settled(locks).await;
-    clock.advance(LATE);
+    /// The call waits for the lock, and gets it while the process is suspended.
+    async fn late_waiter<F: Future + Unpin>(&self, call: &mut F) {
+        let first = take(&self.locks, "key", TTL).await;
+        assert!(poll_once(call).await.is_pending());
+        release(first).await;
+        self.suspend().await;
+    }
+
+    /// The call asks for the lock, and gets it while the process is suspended.
+    async fn late_try<F: Future + Unpin>(&self, call: &mut F) {
+        // Its answer does not come within the poll.
+        self.server.stop();
+        assert!(poll_once(call).await.is_pending());
+        self.server.resume();
+        self.suspend().await;
+    }
+
+    /// The caller is polled before the manager has noticed anything.
+    async fn suspend(&self) {
+        settled(&self.locks).await;
+        self.clock.advance(LATE);
+    }
 }
 
 #[tokio::test]
 async fn the_wait_is_over_for_whoever_is_polled_after_it() {
-    let (_server, locks, clock) = on_a_clock().await;
-    let first = take(&locks, "key", TTL).await;
-    let mut call = pin!(locks.scope(patient()));
-    assert!(poll_once(&mut call).await.is_pending());
-    release(first).await;
-    stand_still(&locks, &clock).await;
-    let _next = take(&locks, "key", TTL).await;
+    let scene = Scene::start().await;
+    let mut call = pin!(scene.locks.scope(patient()));
+    scene.late_waiter(&mut call).await;
+    let _next = take(&scene.locks, "key", TTL).await;
     let outcome = within(TIME_LIMIT, call).await;
     let Err(LockError::Contended { waited, holder, .. }) = outcome else {
         panic!("{outcome:?}")
@@ -88,29 +103,26 @@ async fn the_wait_is_over_for_whoever_is_polled_after_it() {
 
 #[tokio::test]
 async fn a_lock_that_is_free_after_the_wait_is_taken() {
-    let (_server, locks, clock) = on_a_clock().await;
-    let first = take(&locks, "key", TTL).await;
-    let mut call = pin!(locks.scope(patient()));
-    assert!(poll_once(&mut call).await.is_pending());
-    release(first).await;
-    stand_still(&locks, &clock).await;
+    let scene = Scene::start().await;
+    let mut call = pin!(scene.locks.scope(patient()));
+    scene.late_waiter(&mut call).await;
     within(TIME_LIMIT, call).await.unwrap();
 }
 
 #[tokio::test]
 async fn a_try_is_made_once_more() {
-    let scene = on_a_clock().await;
-    let mut call = pin!(scene.1.scope(nightly()));
-    granted_late(&mut call, &scene).await;
+    let scene = Scene::start().await;
+    let mut call = pin!(scene.locks.scope(nightly()));
+    scene.late_try(&mut call).await;
     within(TIME_LIMIT, call).await.unwrap();
 }
 
 #[tokio::test]
 async fn somebody_who_is_late_again_and_again_gives_up() {
-    let scene = on_a_clock().await;
-    let mut call = pin!(scene.1.scope(nightly()));
+    let scene = Scene::start().await;
+    let mut call = pin!(scene.locks.scope(nightly()));
     for _ in 0..2 {
-        granted_late(&mut call, &scene).await;
+        scene.late_try(&mut call).await;
     }
     let outcome = within(TIME_LIMIT, call).await;
     let Err(LockError::Contended { waited, .. }) = outcome else {
@@ -121,11 +133,11 @@ async fn somebody_who_is_late_again_and_again_gives_up() {
 
 #[tokio::test]
 async fn a_late_adopter_has_no_ticket_any_more() {
-    let scene = on_a_clock().await;
-    let guard = take(&scene.1, "key", TTL).await;
+    let scene = Scene::start().await;
+    let guard = take(&scene.locks, "key", TTL).await;
     let ticket = guard.into_ticket(TTL).await.unwrap();
-    let mut adoption = pin!(scene.1.adopt(&ticket).ttl(TTL).acquire());
-    granted_late(&mut adoption, &scene).await;
+    let mut adoption = pin!(scene.locks.adopt(&ticket).ttl(TTL).acquire());
+    scene.late_try(&mut adoption).await;
     let outcome = within(TIME_LIMIT, adoption).await;
     let Err(LockError::InvalidTicket { key, .. }) = outcome else {
         panic!("{outcome:?}")

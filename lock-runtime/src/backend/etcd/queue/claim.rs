@@ -61,7 +61,7 @@ pub(super) struct Claim {
     pub(super) uses_lease: bool,
     /// The lease on which it has adopted its ticket, or may have.
     pub(super) adopted_on: Option<i64>,
-    /// The same for a call that deletes it.
+    /// Whether such a call may have deleted its entry.
     pub(super) may_be_deleted: bool,
     /// Whether a call without an answer may make or delete its entry later.
     pub(super) may_come_late: bool,

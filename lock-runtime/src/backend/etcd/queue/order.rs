@@ -15,7 +15,7 @@ pub(super) const PAUSE: Duration = Duration::from_millis(100);
 /// The pause before a release is sent again that was forbidden.
 pub(super) const LONG_PAUSE: Duration = Duration::from_secs(1);
 
-/// How long a waiter relies on its watch: a proxy, or the member behind it, may have lost that without a word.
+/// How long a waiter relies on its watch: a proxy, or the member behind it, may have dropped that without ending it.
 pub(super) const LOOK_AGAIN: Duration = Duration::from_secs(10);
 
 /// The query that awaits the answer to a call.

@@ -192,9 +192,10 @@ impl Queue {
         }
         claim.stage = Stage::Waiting;
         claim.holder.clone_from(&holder);
-        claim.look_at = now.after(LOOK_AGAIN);
+        let look_at = now.after(LOOK_AGAIN);
+        claim.look_at = look_at;
         let is_watched = claim.watch.as_ref().is_some_and(|(_, it)| *it == span);
-        self.claims.schedule(now.after(LOOK_AGAIN), id);
+        self.claims.schedule(look_at, id);
         self.claims.report(Outcome::Waiting { id, holder });
         if !is_watched {
             self.watch(id, span, FROM_NOW, writes);

@@ -11,6 +11,13 @@ fn waiter(story: &mut Story, id: u64, ahead: &[KeyValue]) -> (Watch, Vec<u8>) {
     (story.watch(2), key)
 }
 
+/// The waiter 1 finds all of those still ahead of its entry.
+fn still_waits(story: &mut Story, look: &Sent<Recipient>, ahead: &[KeyValue], key: Vec<u8>) {
+    let queue = [ahead, &[entry_of(key, 10)]].concat();
+    story.answer(look, Ok(range(12, queue)));
+    story.waits(1);
+}
+
 fn is_serializable(call: &Call) -> bool {
     let Call::Txn(TxnRequest { success, .. }) = call else {
         panic!("no transaction: {call:?}");
@@ -46,13 +53,7 @@ fn a_change_while_a_waiter_reads_makes_it_read_again() {
     let look = story.claim_call(Step::Look);
     story.queue.seen(story.now, watch.id, &Seen::Deleted(12));
     assert!(!story.sends(Step::Look), "one at a time");
-    let queue = [
-        ahead[0].clone(),
-        ahead[1].clone(),
-        entry_of(key.clone(), 10),
-    ];
-    story.answer(&look, Ok(range(12, queue.into())));
-    story.waits(1);
+    still_waits(&mut story, &look, &ahead, key.clone());
     assert_eq!(story.watch(2).id, watch.id, "the same watch goes on");
     let look = story.claim_call(Step::Look);
     story.answer(&look, Ok(range(13, vec![entry_of(key, 10)])));
@@ -203,13 +204,7 @@ fn a_waiter_that_is_shown_nothing_looks_again() {
         }
     }
     let look = story.claim_call(Step::Look);
-    let queue = [
-        ahead[0].clone(),
-        ahead[1].clone(),
-        entry_of(key.clone(), 10),
-    ];
-    story.answer(&look, Ok(range(12, queue.into())));
-    story.waits(1);
+    still_waits(&mut story, &look, &ahead, key);
     assert!(!story.sends(Step::Look), "once in a while");
     assert_eq!(story.watch(2).id, watch.id, "the same watch goes on");
 }
