@@ -25,6 +25,9 @@ pub const TIME_LIMIT: Duration = Duration::from_secs(20);
 /// Longer than any test, so that no lease ends by itself.
 pub const LONG: Duration = Duration::from_secs(60);
 
+/// Longer than the time within which waiters on Redis may be served in another order.
+pub const APART: Duration = Duration::from_millis(2);
+
 /// How often what sends no event is looked at.
 pub(crate) const LOOK_EVERY: Duration = Duration::from_millis(5);
 

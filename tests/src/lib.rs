@@ -71,7 +71,8 @@ pub use chains::{ChainWatch, Chains};
 pub use compiler::is_pinned as compiler_is_pinned;
 pub use etcd::{EtcdCluster, EtcdServer, Gateway};
 pub use fixtures::{
-    LONG, TIME_LIMIT, aside, eventually, median, one_turn_within, poll_once, timed, unique, within,
+    APART, LONG, TIME_LIMIT, aside, eventually, median, one_turn_within, poll_once, timed, unique,
+    within,
 };
 pub use histories::{HistoryWatch, Verdict as HistoryVerdict, etcd_verdict, zookeeper_verdict};
 #[doc(hidden)]

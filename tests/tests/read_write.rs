@@ -10,10 +10,10 @@ use std::{
 
 use lock_runtime::{Acquire, FencingToken, LockError, LockGuard, LockManager, LockRequest};
 use tests::{
-    LONG, RedisServer, Store, TIME_LIMIT, Worker, connect, kinds::Kind, on_every_store,
+    APART, LONG, RedisServer, Store, TIME_LIMIT, Worker, connect, kinds::Kind, on_every_store,
     one_turn_within, poll_once, queued, release, settled, take, take_turn, timed, within,
 };
-use tokio::task::JoinSet;
+use tokio::{task::JoinSet, time::sleep};
 
 tests::checks_of_kind!(readers, Kind::Reader, [read]);
 tests::checks_of_kind!(writers, Kind::Writer, [read]);
@@ -184,6 +184,7 @@ async fn a_mixed_queue_is_served_in_order(store: Store) {
             _ => write(locks),
         };
         let waiter = queued(locks, request).await;
+        sleep(APART).await;
         let served = Arc::clone(&served);
         tasks.spawn(async move {
             let guard = waiter.await.unwrap();

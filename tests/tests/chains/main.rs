@@ -12,14 +12,12 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use lock_runtime::{LockError, LockGuard, LockManager, LockRequest};
-use tests::{LONG, RedisServer, TIME_LIMIT, connect, eventually, take, within};
+use tests::{APART, LONG, RedisServer, TIME_LIMIT, connect, eventually, take, within};
 use tokio::sync::watch;
 use tokio::task::{JoinHandle, JoinSet};
 use tokio::time::sleep;
 
 const KEY: &str = "key";
-/// Longer than the window within which the order may change.
-const APART: Duration = Duration::from_millis(2);
 
 /// Tasks that wait for one lock, and which of them have had it.
 struct Scene {

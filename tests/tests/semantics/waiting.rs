@@ -4,10 +4,10 @@ use std::{sync::Arc, sync::Mutex, time::Duration, time::Instant};
 
 use lock_runtime::LockError;
 use tests::{
-    LONG, Store, TIME_LIMIT, connect, eventually, median, on_every_store, poll_once, queued,
+    APART, LONG, Store, TIME_LIMIT, connect, eventually, median, on_every_store, poll_once, queued,
     release, settled, take_turn, timed, within,
 };
-use tokio::task::JoinSet;
+use tokio::{task::JoinSet, time::sleep};
 
 on_every_store! {
     waits_are_served_in_order [fair],
@@ -36,6 +36,7 @@ async fn waits_are_served_in_order(store: Store) {
         // Neighbours in the queue are of different managers.
         let locks = &managers[position % managers.len()];
         let waiter = queued(locks, locks.lock("key").ttl(LONG).wait_forever()).await;
+        sleep(APART).await;
         let served = Arc::clone(&served);
         waiters.spawn(async move {
             let guard = waiter.await.unwrap();
