@@ -96,7 +96,8 @@ pub use server::{
     SharedSentinels, Switches,
 };
 pub use steps::{
-    connect, granted, leaves_nothing, queue, queued, release, settled, take, take_turn, waits, work,
+    all_get_it, connect, granted, leaves_nothing, queue, queued, release, settled, take, take_turn,
+    unavailable_to_all, waits, wanted, work,
 };
 pub use stop::{Stop, StoppedManager};
 pub use stores::{Home, Memory, SetnxServer, Store, Traces};

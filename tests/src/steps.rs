@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use lock_runtime::{Acquire, IntoKey, LockConfig, LockError, LockGuard, LockManager, LockRequest};
-use tokio::{task::JoinHandle, time::timeout};
+use tokio::task::{JoinHandle, JoinSet};
+use tokio::time::timeout;
 
 use crate::{LONG, Pulse, RedisServer, TIME_LIMIT, eventually, poll_once, unique, within};
 
@@ -99,6 +100,34 @@ pub fn work(guard: LockGuard, pulse: &Pulse, time: Duration) -> JoinHandle<Resul
 pub async fn release(guard: LockGuard) {
     let released = within(TIME_LIMIT, guard.release_confirmed()).await;
     assert!(released.expect("an answer"), "it was not ours any more");
+}
+
+/// So many callers who want a lock, however long that takes, and let go at once.
+pub fn wanted(locks: &LockManager, key: &str, count: usize) -> JoinSet<Result<(), LockError>> {
+    let turn = async |acquire: Acquire| {
+        release(acquire.await?).await;
+        Ok(())
+    };
+    let request = || locks.lock(key).ttl(LONG).wait_forever();
+    (0..count).map(|_| turn(request().acquire())).collect()
+}
+
+/// Each of them gets it, in time.
+pub async fn all_get_it(mut wanted: JoinSet<Result<(), LockError>>) {
+    while let Some(turn) = within(TIME_LIMIT, wanted.join_next()).await {
+        turn.expect("no panic").expect("the lock");
+    }
+}
+
+/// Each of them is told that the lock is not available, in time.
+pub async fn unavailable_to_all(mut wanted: JoinSet<Result<(), LockError>>) {
+    while let Some(turn) = within(TIME_LIMIT / 2, wanted.join_next()).await {
+        let turn = turn.expect("no panic");
+        assert!(
+            matches!(turn, Err(LockError::Unavailable { .. })),
+            "{turn:?}"
+        );
+    }
 }
 
 /// Nothing of a lock is left on the server, in time.

@@ -5,19 +5,13 @@
 
 use std::time::Duration;
 
-use lock_runtime::{LockConfig, LockError, LockGuard, LockManager};
+use lock_runtime::{LockConfig, LockError, LockManager};
 use tests::{
     LONG, MysqlServer, Proxy, TIME_LIMIT, connect, eventually, mysql_script, mysql_statements,
     poll_once, release, take, take_turn, within,
 };
 
-use tokio::{task::JoinSet, time::sleep};
-
-use crate::{row_of, server, waits_for_a_row};
-
-/// Those of managers.
-const CONNECTIONS: &str =
-    "SELECT ID FROM information_schema.PROCESSLIST WHERE DB = 'shop' AND ID <> CONNECTION_ID()";
+use crate::{CONNECTIONS, row_of, server, waits_for_a_row};
 
 /// A procedure for batches that stays in front of its `COMMIT`, and says so by a lock of the server.
 fn slow_batches() -> String {
@@ -93,74 +87,6 @@ async fn a_server_that_begins_to_only_read_grants_nothing_more() {
     server.cmd("SET GLOBAL read_only = OFF").await;
     take_turn(&locks, "other").await;
     release(guard).await;
-}
-
-/// Each call about it keeps its connection busy for a second, however many want the lock, and the others have to get through
-/// in between. With a history, each goes by itself.
-#[tokio::test]
-async fn a_row_that_stays_locked_costs_no_other_lock() {
-    const TTL: Duration = Duration::from_secs(6);
-    let Some(server) = server().await else { return };
-    for grants in [0, 3] {
-        let config = LockConfig::new(server.url()).unwrap().history(grants);
-        let locks = connect(config.unavailable_wait_forever()).await;
-        take_turn(&locks, "key").await;
-        let guard = take(&locks, "other", TTL).await;
-        let mut row = row_of(&server, "key").await;
-        let mut wanted: JoinSet<_> = (0..30)
-            .map(|_| locks.lock("key").ttl(LONG).wait_forever().acquire())
-            .collect();
-        sleep(TTL + TTL / 2).await;
-        assert!(guard.is_held(), "with a history of {grants}");
-        assert!(wanted.try_join_next().is_none());
-        row.rows("COMMIT").await;
-        while let Some(granted) = within(TIME_LIMIT, wanted.join_next()).await {
-            release(granted.unwrap().unwrap()).await;
-        }
-        release(guard).await;
-    }
-}
-
-#[tokio::test]
-async fn readers_whose_row_stays_locked_cost_no_other_lock() {
-    const TTL: Duration = Duration::from_secs(12);
-    let Some(server) = server().await else { return };
-    let locks = connect(&*server.url()).await;
-    let reading = || locks.lock("key").ttl(TTL).read().acquire();
-    let mut readers = Vec::new();
-    for _ in 0..20 {
-        readers.push(within(TIME_LIMIT, reading()).await.unwrap());
-    }
-    let guard = take(&locks, "other", TTL).await;
-    let mut row = row_of(&server, "key").await;
-    sleep(TTL + TTL / 4).await;
-    assert!(guard.is_held());
-    assert!(readers.iter().all(|it| !it.is_held()));
-    row.rows("COMMIT").await;
-    drop(readers);
-    take_turn(&locks, "key").await;
-    release(guard).await;
-}
-
-/// Renewals that are due meanwhile go together, also with the one that cannot be carried out.
-#[tokio::test]
-async fn a_lock_whose_row_stays_locked_costs_none_that_is_renewed_with_it() {
-    const TTL: Duration = Duration::from_secs(12);
-    let Some(server) = server().await else { return };
-    let locks = connect(&*server.url()).await;
-    let key = take(&locks, "key", TTL).await;
-    let mut others = Vec::new();
-    for number in 0..12 {
-        others.push(take(&locks, &format!("other {number}"), TTL).await);
-    }
-    let mut row = row_of(&server, "key").await;
-    sleep(TTL + TTL / 4).await;
-    assert!(others.iter().all(LockGuard::is_held));
-    assert!(!key.is_held());
-    row.rows("COMMIT").await;
-    for guard in others {
-        release(guard).await;
-    }
 }
 
 /// The next primary may lack the grant of this call.

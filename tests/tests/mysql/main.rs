@@ -13,10 +13,15 @@ mod connections;
 mod crashes;
 mod exhausted;
 mod fencing;
+mod locked_rows;
 mod refused;
 mod restarts;
 mod rows;
 mod upkeep;
+
+/// The connections of managers.
+const CONNECTIONS: &str =
+    "SELECT ID FROM information_schema.PROCESSLIST WHERE DB = 'shop' AND ID <> CONNECTION_ID()";
 
 /// The server of a test; `None`, with a notice, where it cannot be had.
 async fn server() -> Option<MysqlServer> {

@@ -1,4 +1,4 @@
-//! Tables that somebody locks for a while, as a change of the schema or `VACUUM FULL` does.
+//! Tables and rows that somebody locks for a while, as a change of the schema, `VACUUM FULL` or an open transaction does.
 //!
 //! Section: postgres.md#what-it-promises
 
@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use lock_runtime::{LockConfig, LockError};
 use tests::{
-    LONG, PostgresPeer, PostgresServer, SCHEMA, TIME_LIMIT, connect, release, take, within,
+    LONG, PostgresPeer, PostgresServer, SCHEMA, TIME_LIMIT, all_get_it, connect, release, take,
+    unavailable_to_all, wanted, within,
 };
 use tokio::{task::JoinSet, time::sleep};
 
@@ -55,16 +56,21 @@ async fn a_call_that_cannot_be_carried_out_is_unavailable_in_time() {
     release(take(&locks, "key", LONG).await).await;
 }
 
-/// The ttl of a lock whose renewals have to get through while somebody keeps the row of another one. Each call about that one
-/// keeps its connection busy for a second, and few go at a time.
-const TTL: Duration = Duration::from_secs(12);
+/// The ttl of a lock whose renewals have to get through while somebody keeps the row of another one. A call about that one
+/// keeps its connection busy for 0.7 s, or for twice as long if another process waits for the row too.
+const TTL: Duration = Duration::from_secs(5);
 
-/// Somebody keeps the row of the lock `key`, until the end of the transaction.
-async fn keeps_row(server: &PostgresServer) -> PostgresPeer {
+/// Somebody keeps the row of this lock, until the end of the transaction.
+async fn keeps_row_of(server: &PostgresServer, key: &str) -> PostgresPeer {
     let mut peer = server.peer().await;
-    let row = "BEGIN; SELECT FROM lock_runtime.lock WHERE name = 'lock:{key}' FOR UPDATE";
-    peer.rows(row).await;
+    let row =
+        format!("BEGIN; SELECT FROM lock_runtime.lock WHERE name = 'lock:{{{key}}}' FOR UPDATE");
+    peer.rows(&row).await;
     peer
+}
+
+async fn keeps_row(server: &PostgresServer) -> PostgresPeer {
+    keeps_row_of(server, "key").await
 }
 
 /// With a history, each acquire goes by itself.
@@ -73,22 +79,110 @@ async fn a_row_that_stays_locked_costs_no_other_lock() {
     let Some(server) = server().await else { return };
     for grants in [0, 3] {
         let config = LockConfig::new(server.url()).unwrap().history(grants);
-        let locks = connect(config.unavailable_wait_forever()).await;
-        release(take(&locks, "key", LONG).await).await;
-        let guard = take(&locks, "other", TTL).await;
+        let config = config.unavailable_wait_forever();
+        let [ours, theirs] = [connect(config.clone()).await, connect(config).await];
+        release(take(&ours, "key", LONG).await).await;
+        let guards = [
+            take(&ours, "other", TTL).await,
+            take(&theirs, "third", TTL).await,
+        ];
         let mut peer = keeps_row(&server).await;
-        let mut wanted: JoinSet<_> = (0..30)
-            .map(|_| locks.lock("key").ttl(LONG).wait_forever().acquire())
-            .collect();
-        sleep(TTL + TTL / 4).await;
-        assert!(guard.is_held(), "with a history of {grants}");
-        assert!(wanted.try_join_next().is_none());
-        peer.rows("COMMIT").await;
-        while let Some(granted) = within(TIME_LIMIT, wanted.join_next()).await {
-            release(granted.unwrap().unwrap()).await;
+        let mut callers = [wanted(&ours, "key", 30), wanted(&theirs, "key", 30)];
+        sleep(2 * TTL).await;
+        for guard in &guards {
+            assert!(guard.is_held(), "with a history of {grants}");
         }
-        release(guard).await;
+        assert!(callers.iter_mut().all(|it| it.try_join_next().is_none()));
+        peer.rows("COMMIT").await;
+        for callers in callers {
+            all_get_it(callers).await;
+        }
+        for guard in guards {
+            release(guard).await;
+        }
     }
+}
+
+/// The connection breaks: such a lease cannot wait until it is known that the server is not silent.
+#[tokio::test]
+async fn a_row_that_stays_locked_costs_no_short_lease() {
+    const TTL: Duration = Duration::from_secs(2);
+    let Some(server) = server().await else { return };
+    let config = LockConfig::new(server.url()).unwrap();
+    let config = config.unavailable_wait_forever();
+    let [ours, theirs] = [connect(config.clone()).await, connect(config).await];
+    release(take(&ours, "key", LONG).await).await;
+    let guard = take(&ours, "other", TTL).await;
+    let mut peer = keeps_row(&server).await;
+    let callers = [wanted(&ours, "key", 3), wanted(&theirs, "key", 3)];
+    sleep(5 * TTL).await;
+    assert!(guard.is_held());
+    peer.rows("COMMIT").await;
+    for callers in callers {
+        all_get_it(callers).await;
+    }
+    release(guard).await;
+}
+
+#[tokio::test]
+async fn several_rows_that_stay_locked_cost_no_other_lock() {
+    const KEYS: [&str; 6] = ["a", "b", "c", "d", "e", "f"];
+    // The calls that are on their way take 4.2 s together.
+    const TTL: Duration = Duration::from_millis(5_500);
+    let Some(server) = server().await else { return };
+    let config = LockConfig::new(server.url()).unwrap();
+    let locks = connect(config.unavailable_wait_forever()).await;
+    let mut peers = Vec::new();
+    for key in KEYS {
+        release(take(&locks, key, LONG).await).await;
+        peers.push(keeps_row_of(&server, key).await);
+    }
+    let guard = take(&locks, "other", TTL).await;
+    let callers = KEYS.map(|key| wanted(&locks, key, 5));
+    sleep(3 * TTL).await;
+    assert!(guard.is_held());
+    for mut peer in peers {
+        peer.rows("COMMIT").await;
+    }
+    for callers in callers {
+        all_get_it(callers).await;
+    }
+    release(guard).await;
+}
+
+#[tokio::test]
+async fn a_server_that_waits_for_a_row_is_not_taken_for_silent() {
+    let Some(server) = server().await else { return };
+    let config = LockConfig::new(server.url()).unwrap();
+    let config = config.unavailable_wait_forever();
+    let [ours, theirs] = [connect(config.clone()).await, connect(config).await];
+    release(take(&ours, "key", LONG).await).await;
+    let [mut peer, mut look] = [keeps_row(&server).await, server.peer().await];
+    let mut connections = async || {
+        look.rows("SELECT pid FROM pg_stat_activity WHERE datname IS NOT NULL ORDER BY 1")
+            .await
+    };
+    let before = connections().await;
+    let callers = [&ours, &theirs].map(|locks| wanted(locks, "key", 3));
+    sleep(TTL).await;
+    assert_eq!(connections().await, before);
+    peer.rows("COMMIT").await;
+    for callers in callers {
+        all_get_it(callers).await;
+    }
+}
+
+/// Also to those whose calls wait for others to be answered.
+#[tokio::test]
+async fn a_row_that_stays_locked_is_unavailable_to_all_who_want_it() {
+    let Some(server) = server().await else { return };
+    let config = LockConfig::new(server.url()).unwrap().history(3);
+    let locks = connect(config.unavailable_wait(Duration::from_secs(1))).await;
+    release(take(&locks, "key", LONG).await).await;
+    let mut peer = keeps_row(&server).await;
+    unavailable_to_all(wanted(&locks, "key", 30)).await;
+    peer.rows("COMMIT").await;
+    release(take(&locks, "key", LONG).await).await;
 }
 
 #[tokio::test]

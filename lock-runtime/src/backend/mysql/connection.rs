@@ -14,11 +14,11 @@ use super::transport::server::Server;
 use crate::backend::queue::Rules;
 use crate::backend::queue::protocol::message::Message;
 use crate::backend::queue::protocol::trouble::Trouble;
-use crate::backend::sql::batch::{Batch, batches};
+use crate::backend::sql::batch::{Batch, batches, takes_row};
 use crate::backend::sql::inspect::Inspector;
 use crate::backend::sql::pool::Member;
 use crate::backend::sql::replies::{Replies, standings};
-use crate::backend::sql::steps::Queue;
+use crate::backend::sql::steps::{Call, Queue, Sent};
 use crate::backend::sql::trouble::Trouble as ConnectTrouble;
 use crate::backend::sql::upkeep::Upkeep;
 use crate::backend::token::Token;
@@ -67,6 +67,15 @@ pub(super) enum Task {
     Sweep,
     /// Whether locks are still held.
     Check(Vec<Token>),
+}
+
+impl Task {
+    fn into_calls(self) -> Vec<Sent> {
+        match self {
+            Self::Claims(batch) => batch.into_calls(),
+            _ => Vec::new(),
+        }
+    }
 }
 
 impl Connection {
@@ -126,10 +135,7 @@ impl Connection {
         if unanswered.iter().any(is_batch) {
             self.apart_until = Some(now.after(APART));
         }
-        let claims = unanswered.into_iter().filter_map(|task| match task {
-            Task::Claims(batch) => Some(batch.into_calls()),
-            _ => None,
-        });
+        let claims = unanswered.into_iter().map(Task::into_calls);
         let unknown = || Trouble::Unknown(Arc::clone(cause));
         // The queue decides again about calls that were not sent yet.
         let unsent = self.queue.calls();
@@ -178,32 +184,72 @@ impl Connection {
             self.queue.quarantined(now, replies.quarantine);
         }
         self.apart |= replies.apart;
-        for (sent, reply) in replies.all {
+        let mut all = replies.all;
+        if let Some((key, trouble)) = replies.in_the_way {
+            let such = |call: &Call| takes_row(call) == Some(&key);
+            let unsent = self.link.take_unsent(|task| {
+                matches!(task, Task::Claims(batch) if batch.calls().iter().all(|it| such(&it.call)))
+            });
+            let unsent = unsent.into_iter().flat_map(Task::into_calls);
+            let kept = unsent.chain(self.queue.take_calls(such));
+            all.extend(kept.map(|it| (it, Err(trouble.clone()))));
+        }
+        for (sent, reply) in all {
             self.queue.replied(now, sent, reply);
         }
     }
 
     /// Asks now and then whether the locks that are held for longer were taken by force, or are asked for.
-    fn check(&mut self, now: Moment) -> bool {
+    fn check(&mut self, now: Moment) {
         if now < self.check_at || self.queue.is_empty() {
-            return false;
+            return;
         }
         let last = self.check_at;
         self.check_at = now.after(CHECK_EVERY);
-        let held = self.queue.held_since(last);
-        if held.is_empty() {
-            return false;
-        }
-        for page in held.chunks(CHECKED) {
+        for page in self.queue.held_since(last).chunks(CHECKED) {
             let tokens = page.iter().map(|it| it.token).collect();
             self.send(self.procedures.standing(page), Task::Check(tokens));
         }
-        true
+    }
+
+    /// Deletes what nobody has used for long.
+    fn sweep(&mut self, now: Moment) {
+        if let Some(after) = self.upkeep.as_mut().and_then(|it| it.begin(now)) {
+            let sweep = Procedures::sweep(after, SWEPT);
+            self.send(sweep, Task::Sweep);
+        }
     }
 
     fn send(&mut self, (name, args): Procedure, task: Task) {
         let call = SqlCall::procedure(name, &args, TIMEOUT);
-        self.link.send([(call, task)]);
+        self.link.send(call, task);
+    }
+
+    /// Gives the calls of the queue to the next query. Each may wait for a row, so that renewals go before all others, in the
+    /// order in which they came.
+    fn put_calls(&mut self, now: Moment, server: &Server) {
+        // The answer that is due brings us here again, and what comes until then goes together.
+        if self.link.is_in_flight() {
+            return;
+        }
+        let is_rest_left = self.link.has_unsent();
+        self.apart_until = self.apart_until.filter(|until| now < *until);
+        let apart = self.apart_until.is_some() || self.procedures.keep_history();
+        let renewals = self.queue.take_calls(|it| matches!(it, Call::Renew { .. }));
+        for batch in batches(renewals, self.apart || apart) {
+            if let Some(call) = self.procedures.call(&batch, server) {
+                self.link.send_first(call, Task::Claims(batch));
+            }
+        }
+        if is_rest_left {
+            return;
+        }
+        let apart = std::mem::take(&mut self.apart) || apart;
+        for batch in batches(self.queue.calls(), apart) {
+            if let Some(call) = self.procedures.call(&batch, server) {
+                self.link.send(call, Task::Claims(batch));
+            }
+        }
     }
 }
 
@@ -249,41 +295,13 @@ impl Member for Connection {
     }
 
     fn flush(&mut self, now: Moment) -> bool {
-        let up = self.server.filter(|_| self.is_up());
         self.queue.tick(now);
-        let Some(server) = up else {
-            return false;
-        };
-        let mut any = self.check(now);
-        if let Some(after) = self.upkeep.as_mut().and_then(|it| it.begin(now)) {
-            let sweep = Procedures::sweep(after, SWEPT);
-            self.send(sweep, Task::Sweep);
-            any = true;
+        if let Some(server) = self.server.filter(|_| self.is_up()) {
+            self.put_calls(now, &server);
+            self.check(now);
+            self.sweep(now);
         }
-        self.apart_until = self.apart_until.filter(|until| now < *until);
-        let apart = self.apart_until.is_some() || self.procedures.keep_history();
-        // Only renewals go before the answer that is due, which brings us here again: each call that is to be
-        // answered may wait for a row.
-        if self.link.awaits_answer() {
-            // Others that come meanwhile go together behind them.
-            if self.link.has_urgent() {
-                return any;
-            }
-            for batch in batches(self.queue.renewals(), self.apart || apart) {
-                if let Some(call) = self.procedures.call(&batch, &server) {
-                    self.link.send_first(call, Task::Claims(batch));
-                }
-            }
-            return any;
-        }
-        let calls = self.queue.calls();
-        let apart = std::mem::take(&mut self.apart) || apart;
-        for batch in batches(calls, apart) {
-            if let Some(call) = self.procedures.call(&batch, &server) {
-                any |= self.link.send([(call, Task::Claims(batch))]);
-            }
-        }
-        any
+        self.link.begin(now)
     }
 
     fn diagnose(

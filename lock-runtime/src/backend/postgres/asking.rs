@@ -1,26 +1,31 @@
-//! Which calls wait before they are sent: while several that take the row of their lock are not answered. The server carries
-//! out the calls of a connection one after the other, and each about a lock whose row somebody keeps takes a second; behind
+//! Which calls wait before they are sent: while others that take rows are not answered. The server carries out the calls of a
+//! connection one after the other, and each about a lock whose row somebody keeps takes the better part of a second; behind
 //! many of them, renewals of other locks would come too late.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 
-use crate::backend::sql::batch::{Batch, batches};
+use crate::backend::sql::batch::{Batch, batches, takes_row};
 use crate::backend::sql::steps::{Call, Sent};
 use crate::types::key::LockKey;
-use crate::types::kind::Kind;
 
-/// How many unanswered calls may take the row of one lock at first, and after one that could not have it. Each answer allows
-/// one more.
-const LEAST: usize = 3;
-
-/// The locks whose rows unanswered calls take.
-#[derive(Debug, Default)]
-pub(super) struct Asking(HashMap<LockKey, Asked>);
-
+/// The unanswered calls that take rows.
 #[derive(Debug)]
-struct Asked {
+pub(super) struct Asking {
+    /// The locks that they are about: one call takes the row of a lock at a time.
+    locks: HashSet<LockKey>,
     unanswered: usize,
+    /// How many there may be: one after a call that could not have its row, and one more with each that could.
     most: usize,
+}
+
+impl Default for Asking {
+    fn default() -> Self {
+        Self {
+            locks: HashSet::new(),
+            unanswered: 0,
+            most: usize::MAX,
+        }
+    }
 }
 
 impl Asking {
@@ -40,33 +45,30 @@ impl Asking {
         (go, later)
     }
 
-    /// Whether a call waits, since too many about its lock are not answered.
     fn holds_up(&self, call: &Call) -> bool {
-        let asked = takes_row(call).and_then(|key| self.0.get(key));
-        asked.is_some_and(|it| it.unanswered >= it.most)
+        takes_row(call).is_some_and(|key| self.unanswered >= self.most || self.locks.contains(key))
     }
 
     fn began(&mut self, batch: &Batch) {
-        for key in locks(batch) {
-            let first = Asked {
-                unanswered: 0,
-                most: LEAST,
-            };
-            self.0.entry(key.clone()).or_insert(first).unanswered += 1;
-        }
+        let locks = locks(batch);
+        self.unanswered += usize::from(!locks.is_empty());
+        self.locks.extend(locks.into_iter().cloned());
     }
 
     /// A batch is answered, perhaps refused, or was never sent.
     pub(super) fn ended(&mut self, batch: &Batch, refused: bool) {
-        for key in locks(batch) {
-            let Some(asked) = self.0.get_mut(key) else {
-                continue;
-            };
-            asked.unanswered = asked.unanswered.saturating_sub(1);
-            asked.most = if refused { LEAST } else { asked.most + 1 };
-            if asked.unanswered == 0 {
-                self.0.remove(key);
-            }
+        let locks = locks(batch);
+        if locks.is_empty() {
+            return;
+        }
+        self.unanswered = self.unanswered.saturating_sub(1);
+        self.most = if refused {
+            1
+        } else {
+            self.most.saturating_add(1)
+        };
+        for key in locks {
+            self.locks.remove(key);
         }
     }
 }
@@ -75,19 +77,6 @@ impl Asking {
 fn locks(batch: &Batch) -> HashSet<&LockKey> {
     let calls = batch.calls().iter();
     calls.filter_map(|it| takes_row(&it.call)).collect()
-}
-
-/// The lock of a call that takes its row, of which a connection may have many.
-fn takes_row(call: &Call) -> Option<&LockKey> {
-    match call {
-        Call::Acquire { .. } | Call::Ask(_) | Call::Leave(_) => call.key(),
-        Call::Renew { bearer, .. }
-        | Call::Release { bearer, .. }
-        | Call::Shorten { bearer, .. } => {
-            (bearer.terms.kind != Kind::Exclusive).then_some(&bearer.terms.key)
-        }
-        _ => None,
-    }
 }
 
 #[cfg(test)]
@@ -99,6 +88,7 @@ mod tests {
     use crate::backend::queue::protocol::call::{Bearer, Company};
     use crate::backend::token::Token;
     use crate::base::clock::Moment;
+    use crate::types::kind::Kind;
     use crate::types::terms::{LeaseId, Terms};
 
     fn bearer(key: &str) -> Bearer {
@@ -130,28 +120,37 @@ mod tests {
 
     // Section: guarantees.md#the-lock-goes-on
     #[test]
-    fn few_calls_wait_for_the_row_of_a_lock_at_a_time() {
+    fn one_call_waits_for_the_row_of_a_lock_at_a_time() {
         let mut asking = Asking::default();
-        let calls = ["k"; 5].into_iter().chain(["l"]);
-        let calls = calls.map(|it| acquire(&bearer(it))).collect();
-        let (go, later) = split(&mut asking, calls, true);
-        assert_eq!((go.len(), later.len()), (LEAST + 1, 2));
+        let calls = ["k", "k", "k", "l"].map(|it| acquire(&bearer(it)));
+        let (go, later) = split(&mut asking, calls.into(), true);
+        assert_eq!((go.len(), later.len()), (2, 2));
         let (_, later) = split(&mut asking, later, true);
         assert_eq!(later.len(), 2);
-        // Its row is free: an answer makes place for two.
         asking.ended(&go[0], false);
-        let (went, later) = split(&mut asking, later, true);
-        assert_eq!((went.len(), later.len()), (2, 0));
-        // Somebody keeps it.
-        asking.ended(&go[1], true);
-        let again = ["k"; 2].map(|it| acquire(&bearer(it)));
-        let (_, later) = split(&mut asking, again.into(), true);
-        assert_eq!(later.len(), 2);
-        for batch in go[2..].iter().chain(&went) {
+        let (_, later) = split(&mut asking, later, true);
+        assert_eq!(later.len(), 1);
+    }
+
+    // Section: guarantees.md#the-lock-goes-on
+    #[test]
+    fn one_call_waits_for_a_row_once_another_could_not_have_its_row() {
+        let mut asking = Asking::default();
+        let acquires = |keys: &str| {
+            let keys = keys.chars().map(String::from);
+            keys.map(|key| acquire(&bearer(&key))).collect::<Vec<_>>()
+        };
+        let (go, _) = split(&mut asking, acquires("abc"), true);
+        asking.ended(&go[0], true);
+        assert_eq!(split(&mut asking, acquires("def"), true).0.len(), 0);
+        for batch in &go[1..] {
             asking.ended(batch, true);
         }
-        let (_, later) = split(&mut asking, later, true);
-        assert!(later.is_empty());
+        let (go, later) = split(&mut asking, acquires("def"), true);
+        assert_eq!((go.len(), later.len()), (1, 2));
+        // Its row is free: the answer makes place for two.
+        asking.ended(&go[0], false);
+        assert_eq!(split(&mut asking, acquires("ghi"), true).0.len(), 2);
     }
 
     #[test]
@@ -159,9 +158,8 @@ mod tests {
         let mut asking = Asking::default();
         let calls = (0..5).map(|_| acquire(&bearer("k"))).collect();
         assert_eq!(split(&mut asking, calls, false).1.len(), 0);
-        let turns = (0..LEAST).map(|_| vec![acquire(&bearer("k"))]);
-        let turns = turns.map(|turn| split(&mut asking, turn, false).1.len());
-        assert_eq!(turns.collect::<Vec<_>>(), [0, 0, 1]);
+        let next = vec![acquire(&bearer("k"))];
+        assert_eq!(split(&mut asking, next, false).1.len(), 1);
     }
 
     #[test]
@@ -181,8 +179,7 @@ mod tests {
         ];
         for (call, waiting) in others {
             let mut asking = Asking::default();
-            let acquires = (0..LEAST).map(|_| acquire(&bearer("k"))).collect();
-            drop(split(&mut asking, acquires, true));
+            drop(split(&mut asking, vec![acquire(&bearer("k"))], true));
             let (_, later) = split(&mut asking, vec![sent(call())], true);
             assert_eq!(later.len(), waiting);
         }
@@ -191,8 +188,7 @@ mod tests {
     #[test]
     fn the_calls_of_a_lock_keep_their_order() {
         let (mut asking, bearer) = (Asking::default(), bearer("k"));
-        let acquires = (0..LEAST).map(|_| acquire(&bearer)).collect();
-        drop(split(&mut asking, acquires, true));
+        drop(split(&mut asking, vec![acquire(&bearer)], true));
         let calls = vec![acquire(&bearer), sent(Call::Leave(bearer))];
         let (_, later) = split(&mut asking, calls, false);
         assert!(matches!(later[0].call, Call::Acquire { .. }));

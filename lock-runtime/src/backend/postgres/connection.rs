@@ -19,7 +19,7 @@ use crate::backend::queue::Rules;
 use crate::backend::queue::protocol::call::Bearer;
 use crate::backend::queue::protocol::message::Message;
 use crate::backend::queue::protocol::trouble::{ServerSaid, Trouble};
-use crate::backend::sql::batch::Batch;
+use crate::backend::sql::batch::{Batch, takes_row};
 use crate::backend::sql::inspect::Inspector;
 use crate::backend::sql::pool::Member;
 use crate::backend::sql::replies::{Replies, standings};
@@ -239,7 +239,12 @@ impl Connection {
             self.queue.quarantined(now, replies.quarantine);
         }
         self.apart |= replies.apart;
-        for (sent, reply) in replies.all {
+        let mut all = replies.all;
+        if let Some((key, trouble)) = replies.in_the_way {
+            let kept = self.queue.take_calls(|it| takes_row(it) == Some(&key));
+            all.extend(kept.into_iter().map(|it| (it, Err(trouble.clone()))));
+        }
+        for (sent, reply) in all {
             self.queue.replied(now, sent, reply);
         }
     }
@@ -297,11 +302,7 @@ impl Connection {
     }
 
     fn send(&mut self, now: Moment, (statement, args): (Arc<Statement>, Vec<Arg>), task: Task) {
-        let call = SqlCall {
-            statement,
-            args,
-            timeout: TIMEOUT,
-        };
+        let call = SqlCall::new(statement, args, TIMEOUT);
         self.link.send(now, [(call, task)]);
     }
 }
@@ -375,8 +376,9 @@ impl Member for Connection {
         if self.link.awaits_answer() && self.queue.can_wait() {
             return any;
         }
-        let apart = std::mem::take(&mut self.apart) || self.functions.keep_history();
+        let apart = self.apart || self.functions.keep_history();
         let (batches, later) = self.asking.batches(self.queue.calls(), apart);
+        self.apart &= !later.is_empty();
         self.queue.keep(later);
         for batch in batches {
             let Some(call) = self.functions.call(&batch, &server) else {

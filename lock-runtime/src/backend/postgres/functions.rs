@@ -216,11 +216,8 @@ impl Functions {
         let timeouts = batch.calls().iter().map(|it| it.call.timeout());
         let timeout = timeouts.min()?;
         if let Some(text) = look(batch) {
-            return Some(SqlCall {
-                statement: Arc::new(Statement::once(text, &[])),
-                args: Vec::new(),
-                timeout,
-            });
+            let statement = Arc::new(Statement::once(text, &[]));
+            return Some(SqlCall::new(statement, Vec::new(), timeout));
         }
         let (statement, args) = match batch {
             Batch::One(sent) => self.one(&sent.call, server)?,
@@ -233,11 +230,7 @@ impl Functions {
             }
             Batch::Many(all) => self.many(all.iter().map(|it| &it.call), server),
         };
-        Some(SqlCall {
-            statement: Arc::clone(statement),
-            args,
-            timeout,
-        })
+        Some(SqlCall::new(Arc::clone(statement), args, timeout))
     }
 
     fn one(&self, call: &Call, server: &Server) -> Option<(&Arc<Statement>, Vec<Arg>)> {

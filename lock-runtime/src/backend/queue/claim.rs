@@ -32,6 +32,8 @@ pub(super) struct Claim {
     pub(super) noted: bool,
     /// How many renewals are on the way.
     pub(super) renewals: u32,
+    /// Whether the last renewal has failed.
+    pub(super) is_late: bool,
     /// Whether a brief renewal under its token has no answer. It may still arrive, and cut what a later call has
     /// extended.
     pub(super) may_be_cut: bool,
@@ -128,6 +130,7 @@ impl Claim {
             lease: (now, Duration::ZERO),
             noted: false,
             renewals: 0,
+            is_late: false,
             may_be_cut: false,
             is_stray: false,
             is_part: false,

@@ -155,11 +155,11 @@ impl<S: Step> Queue<S> {
         self.calls.splice(..0, calls);
     }
 
-    /// The renewals among that, for a connection on which all else has to wait.
-    #[cfg(feature = "mysql")]
-    pub(crate) fn renewals(&mut self) -> Vec<Sent<S>> {
-        let is_renewal = |it: &mut Sent<S>| matches!(it.call, Call::Renew { .. });
-        self.calls.extract_if(.., is_renewal).collect()
+    /// Some calls among that.
+    #[cfg(any(feature = "mysql", feature = "postgres"))]
+    pub(crate) fn take_calls(&mut self, such: impl Fn(&Call<S>) -> bool) -> Vec<Sent<S>> {
+        let calls = self.calls.extract_if(.., |it| such(&it.call));
+        calls.collect()
     }
 
     pub(crate) fn next_outcome(&mut self) -> Option<Outcome> {

@@ -219,10 +219,11 @@ impl<S: Step> Queue<S> {
                 None => self.renewed(id, at, ttl),
             },
             (Stage::Held { .. }, Ok(_)) => self.lost(now, id),
-            (Stage::Held { .. }, Err(trouble)) => self.claims.report(Outcome::RenewFailed {
-                id,
-                cause: trouble.cause(),
-            }),
+            (Stage::Held { .. }, Err(trouble)) => {
+                claim.is_late = true;
+                let cause = trouble.cause();
+                self.claims.report(Outcome::RenewFailed { id, cause });
+            }
             (Stage::Passing { fence, .. }, Ok(Reply::Ours(true))) => {
                 let since = at;
                 claim.stage = Stage::Passing { fence, since, ttl };

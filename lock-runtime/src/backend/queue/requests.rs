@@ -91,6 +91,7 @@ impl<S: Step> Queue<S> {
             return;
         };
         claim.noted = noted;
+        claim.is_late = self.down.is_some();
         let bearer = claim.bearer.clone();
         match &self.down {
             None => self.send_renewal(now, bearer),

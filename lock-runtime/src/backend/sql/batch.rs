@@ -36,6 +36,13 @@ impl Batch {
             Self::Renewals(all) | Self::Many(all) => all,
         }
     }
+
+    /// The lock that all its calls are about.
+    pub(crate) fn lock(&self) -> Option<&LockKey> {
+        let mut keys = self.calls().iter().map(|it| it.call.key());
+        let first = keys.next()?;
+        first.filter(|_| keys.all(|key| key == first))
+    }
 }
 
 /// Puts the calls of a turn together, unless they are to go `apart`. Calls about the same lock
@@ -125,6 +132,19 @@ fn cut(mut calls: Vec<Sent>, most: usize, batch: fn(Vec<Sent>) -> Batch, batches
             Err(several) => batch(several),
         });
         calls = rest;
+    }
+}
+
+/// The lock of a call that takes its row, of which a connection may have many.
+pub(crate) fn takes_row(call: &Call) -> Option<&LockKey> {
+    match call {
+        Call::Acquire { .. } | Call::Ask(_) | Call::Leave(_) => call.key(),
+        Call::Renew { bearer, .. }
+        | Call::Release { bearer, .. }
+        | Call::Shorten { bearer, .. } => {
+            (bearer.terms.kind != Kind::Exclusive).then_some(&bearer.terms.key)
+        }
+        _ => None,
     }
 }
 

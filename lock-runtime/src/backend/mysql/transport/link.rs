@@ -71,26 +71,43 @@ impl<T> Link<T> {
         self.connection.next_wakeup(self.answer_by())
     }
 
-    /// Sends calls with the next poll, or when what is in flight is answered; `false` if there are none, or the
-    /// connection is not up.
-    pub(crate) fn send(&mut self, calls: impl IntoIterator<Item = (Call, T)>) -> bool {
-        let open = self.connection.up_mut();
-        open.is_some_and(|open| open.send(calls))
+    /// Whether the answer to a query is due; the next one begins after it.
+    pub(crate) fn is_in_flight(&self) -> bool {
+        self.connection.up().is_some_and(Open::is_in_flight)
     }
 
-    /// Whether calls wait that go before all others.
-    pub(crate) fn has_urgent(&self) -> bool {
-        self.connection.up().is_some_and(Open::has_urgent)
+    /// Whether calls wait for the next query.
+    pub(crate) fn has_unsent(&self) -> bool {
+        self.connection.up().is_some_and(Open::has_unsent)
     }
 
-    /// Sends a call before all others that are not in flight yet.
+    /// A call goes with one of the next queries, if the connection is up.
+    pub(crate) fn send(&mut self, call: Call, to: T) {
+        if let Some(open) = self.connection.up_mut() {
+            open.send(call, to);
+        }
+    }
+
+    /// A call goes before all others that are not urgent.
     pub(crate) fn send_first(&mut self, call: Call, to: T) {
         if let Some(open) = self.connection.up_mut() {
             open.send_first(call, to);
         }
     }
 
-    /// Connects if there is no connection, writes what was sent, and reads what has come in. To
+    /// Takes back calls that are not in flight.
+    pub(crate) fn take_unsent(&mut self, such: impl Fn(&T) -> bool) -> Vec<T> {
+        let open = self.connection.up_mut();
+        open.map(|open| open.take_unsent(such)).unwrap_or_default()
+    }
+
+    /// Begins the next query, unless one is in flight; `false` if there is none to begin.
+    pub(crate) fn begin(&mut self, now: Moment) -> bool {
+        let open = self.connection.up_mut();
+        open.is_some_and(|open| open.begin(now))
+    }
+
+    /// Connects if there is no connection, writes what has begun, and reads what has come in. To
     /// be called until there are no news.
     pub(crate) fn poll(&mut self, cx: &mut Context<'_>, now: Moment) -> Option<LinkEvent<T>> {
         if let Some(result) = self.poll_attempt(cx, now) {
@@ -102,7 +119,7 @@ impl<T> Link<T> {
         // An answer that came in before the connection ended still counts.
         let event = match self.next_event(now) {
             Ok(None) => {
-                self.connection.up_mut()?.poll(cx, now);
+                self.connection.up_mut()?.poll(cx);
                 self.next_event(now)
             }
             event => event,

@@ -1,13 +1,12 @@
 //! An open connection: sends calls, and tells of their answers in the same order.
 //!
 //! The calls of a turn go as one query of several statements, or as several queries if there are many. The next query goes
-//! when all of it is answered: not every server and proxy reads ahead. An error ends a query, and what stands behind it goes
+//! when all of it is answered: not every server and proxy reads ahead. An error ends a query, and what is behind it goes
 //! again.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::task::{Context, Waker};
-use std::time::Duration;
 
 use super::dialer::Opened;
 use super::wire::Wire;
@@ -25,10 +24,9 @@ const MOST: usize = 256 << 10;
 pub(super) struct Open<T> {
     wire: Wire,
     in_flight: Option<Flight<T>>,
-    /// The calls that wait for the answers in flight.
-    unsent: VecDeque<(Call, T)>,
-    /// Those that go before them.
+    /// The calls that go with the next query, before all others.
     urgent: VecDeque<(Call, T)>,
+    unsent: VecDeque<(Call, T)>,
     /// Of the first call in flight.
     gathering: Gathering,
     /// Why the connection is dropped with the next poll.
@@ -38,9 +36,9 @@ pub(super) struct Open<T> {
 /// Calls that were written together and have not all been answered.
 struct Flight<T> {
     at: Moment,
-    /// The shortest of their time limits.
-    timeout: Duration,
     calls: VecDeque<(Call, T)>,
+    /// How many of them, at the front, are urgent.
+    urgent: usize,
 }
 
 impl<T> Open<T> {
@@ -48,55 +46,71 @@ impl<T> Open<T> {
         Self {
             wire: opened.wire,
             in_flight: None,
-            unsent: VecDeque::new(),
             urgent: VecDeque::new(),
+            unsent: VecDeque::new(),
             gathering: Gathering::default(),
             useless: None,
         }
     }
 
     pub(super) fn awaits_answer(&self) -> bool {
-        self.in_flight.is_some() || !self.unsent.is_empty() || !self.urgent.is_empty()
+        self.is_in_flight() || self.has_unsent()
     }
 
-    pub(super) fn has_urgent(&self) -> bool {
-        !self.urgent.is_empty()
+    pub(super) fn is_in_flight(&self) -> bool {
+        self.in_flight.is_some()
+    }
+
+    pub(super) fn has_unsent(&self) -> bool {
+        !self.unsent.is_empty() || !self.urgent.is_empty()
     }
 
     /// Until when an answer must come in.
     pub(super) fn answer_by(&self, silence: &Silence) -> Option<Moment> {
         let flight = self.in_flight.as_ref()?;
-        Some(silence.limit(flight.at, flight.timeout))
+        let timeouts = flight.calls.iter().map(|(call, _)| call.timeout);
+        Some(silence.limit(flight.at, timeouts.min()?))
     }
 
-    /// Sends calls with the next poll, or when what is in flight is answered; `false` if there are none.
-    pub(super) fn send(&mut self, calls: impl IntoIterator<Item = (Call, T)>) -> bool {
-        let known = self.unsent.len();
-        self.unsent.extend(calls);
-        self.unsent.len() > known
+    /// A call goes with one of the next queries.
+    pub(super) fn send(&mut self, call: Call, to: T) {
+        self.unsent.push_back((call, to));
     }
 
-    /// Sends a call when what is in flight is answered, before all others.
+    /// A call goes before all others that are not urgent.
     pub(super) fn send_first(&mut self, call: Call, to: T) {
         self.urgent.push_back((call, to));
     }
 
-    /// Writes what was sent and reads what has come in.
-    pub(super) fn poll(&mut self, cx: &mut Context<'_>, now: Moment) {
-        if self.in_flight.is_none() && self.awaits_answer() {
-            for call in self.urgent.drain(..).rev() {
-                self.unsent.push_front(call);
+    /// Takes back calls that are not in flight.
+    pub(super) fn take_unsent(&mut self, such: impl Fn(&T) -> bool) -> Vec<T> {
+        let mut taken = Vec::new();
+        for calls in [&mut self.urgent, &mut self.unsent] {
+            for (call, to) in std::mem::take(calls) {
+                if such(&to) {
+                    taken.push(to);
+                } else {
+                    calls.push_back((call, to));
+                }
             }
-            let calls = next_flight(&mut self.unsent);
-            let texts: Vec<_> = calls.iter().map(|(call, _)| &*call.text).collect();
-            self.wire.query(&texts.join(";"));
-            let timeouts = calls.iter().map(|(call, _)| call.timeout);
-            self.in_flight = Some(Flight {
-                at: now,
-                timeout: timeouts.min().unwrap_or(Duration::MAX),
-                calls,
-            });
         }
+        taken
+    }
+
+    /// Begins the next query, unless one is in flight; `false` if there is none to begin.
+    pub(super) fn begin(&mut self, now: Moment) -> bool {
+        if self.is_in_flight() || !self.has_unsent() {
+            return false;
+        }
+        let flight = next_flight(now, &mut self.urgent, &mut self.unsent);
+        let texts: Vec<_> = flight.calls.iter().map(|(call, _)| &*call.text).collect();
+        self.wire.query(&texts.join(";"));
+        self.in_flight = Some(flight);
+        true
+    }
+
+    /// Writes what has begun and reads what has come in.
+    pub(super) fn poll(&mut self, cx: &mut Context<'_>) {
         self.wire.poll(cx);
     }
 
@@ -121,16 +135,15 @@ impl<T> Open<T> {
 
     fn answered(&mut self, answer: Answer) -> Result<(T, Answer), Cause> {
         let flight = self.in_flight.as_mut();
-        let first = flight.and_then(|it| it.calls.pop_front());
+        let flight = flight.ok_or_else(|| broken(strange()))?;
+        let first = flight.calls.pop_front();
         let (_, to) = first.ok_or_else(|| broken(strange()))?;
+        flight.urgent = flight.urgent.saturating_sub(1);
         if let Err(error) = &answer {
-            // What stands behind it was not carried out.
-            if let Some(rest) = self.in_flight.take() {
-                self.unsent = rest
-                    .calls
-                    .into_iter()
-                    .chain(self.unsent.drain(..))
-                    .collect();
+            // What is behind it was not carried out. It goes before what came later.
+            if let Some(mut rest) = self.in_flight.take() {
+                put_back(rest.calls.split_off(rest.urgent), &mut self.unsent);
+                put_back(rest.calls, &mut self.urgent);
             }
             if error.is_of_another_server() || error.is_interruption() {
                 self.useless = Some(Arc::new(error.clone()));
@@ -156,15 +169,31 @@ impl<T> Open<T> {
 }
 
 /// Takes the first calls whose texts fit into one query, and at least one call.
-fn next_flight<T>(unsent: &mut VecDeque<(Call, T)>) -> VecDeque<(Call, T)> {
+fn next_flight<T>(
+    now: Moment,
+    urgent: &mut VecDeque<(Call, T)>,
+    unsent: &mut VecDeque<(Call, T)>,
+) -> Flight<T> {
     let mut size = 0;
     let mut fits = |(call, _): &(Call, T)| {
         size += call.text.len() + 1;
         size <= MOST
     };
-    let count = unsent.iter().take_while(|it| fits(it)).count();
-    let rest = unsent.split_off(count.max(1));
-    std::mem::replace(unsent, rest)
+    let all = urgent.iter().chain(&*unsent);
+    let count = all.take_while(|it| fits(it)).count().max(1);
+    let first = count.min(urgent.len());
+    let calls = urgent.drain(..first).chain(unsent.drain(..count - first));
+    Flight {
+        at: now,
+        calls: calls.collect(),
+        urgent: first,
+    }
+}
+
+/// Puts calls before others.
+fn put_back<T>(mut calls: VecDeque<T>, others: &mut VecDeque<T>) {
+    calls.append(others);
+    *others = calls;
 }
 
 fn broken(error: std::io::Error) -> Cause {
@@ -173,6 +202,8 @@ fn broken(error: std::io::Error) -> Cause {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
 
     #[test]
@@ -180,12 +211,21 @@ mod tests {
         let large = "x".repeat(MOST);
         let texts = ["a", &large, "b", "c", &large[2..], "d"];
         let calls = texts.map(|it| Call::statement(it, Duration::ZERO));
-        let mut unsent: VecDeque<_> = calls.into_iter().zip(0..).collect();
+        let mut urgent: VecDeque<_> = calls.into_iter().zip(0..).collect();
+        let mut unsent = urgent.split_off(3);
         let mut flights = Vec::new();
-        while !unsent.is_empty() {
-            let flight = next_flight(&mut unsent);
-            flights.push(flight.into_iter().map(|(_, it)| it).collect::<Vec<_>>());
+        while !urgent.is_empty() || !unsent.is_empty() {
+            let flight = next_flight(Moment::from_nanos(1), &mut urgent, &mut unsent);
+            let calls = flight.calls.into_iter().map(|(_, it)| it);
+            flights.push((calls.collect::<Vec<_>>(), flight.urgent));
         }
-        assert_eq!(flights, [vec![0], vec![1], vec![2, 3], vec![4], vec![5]]);
+        let expected = [
+            (vec![0], 1),
+            (vec![1], 1),
+            (vec![2, 3], 1),
+            (vec![4], 0),
+            (vec![5], 0),
+        ];
+        assert_eq!(flights, expected);
     }
 }

@@ -25,7 +25,7 @@ BEGIN
     -- the time. Each setting costs a call a microsecond or two.
     EXECUTE format('ALTER FUNCTION %s SET enable_seqscan = off SET enable_bitmapscan = off', f.id);
     -- Transactions of users have a timeout of their own.
-    IF f.name <> 'assert_fence' THEN EXECUTE format('ALTER FUNCTION %s SET lock_timeout = ''1s''', f.id); END IF;
+    IF f.name <> 'assert_fence' THEN EXECUTE format('ALTER FUNCTION %s SET lock_timeout = ''700ms''', f.id); END IF;
   END LOOP;
 END $$;
 

@@ -1,0 +1,144 @@
+//! Rows of locks that somebody keeps: whoever wants those locks learns that they are not available, and no other lock is lost.
+//!
+//! Section: mysql.md#what-it-promises
+
+use std::time::Duration;
+
+use lock_runtime::{LockConfig, LockGuard};
+use tests::{
+    TIME_LIMIT, all_get_it, connect, release, take, take_turn, unavailable_to_all, wanted, within,
+};
+use tokio::time::sleep;
+
+use crate::{CONNECTIONS, row_of, server};
+
+/// Each call about it keeps its connection busy for a second, however many want the lock, and the others have to get through
+/// in between. With a history, each goes by itself.
+#[tokio::test]
+async fn a_row_that_stays_locked_costs_no_other_lock() {
+    const TTL: Duration = Duration::from_secs(6);
+    let Some(server) = server().await else { return };
+    for grants in [0, 3] {
+        let config = LockConfig::new(server.url()).unwrap().history(grants);
+        let locks = connect(config.unavailable_wait_forever()).await;
+        take_turn(&locks, "key").await;
+        let guard = take(&locks, "other", TTL).await;
+        let mut row = row_of(&server, "key").await;
+        let mut callers = wanted(&locks, "key", 30);
+        sleep(TTL + TTL / 2).await;
+        assert!(guard.is_held(), "with a history of {grants}");
+        assert!(callers.try_join_next().is_none());
+        row.rows("COMMIT").await;
+        all_get_it(callers).await;
+        release(guard).await;
+    }
+}
+
+#[tokio::test]
+async fn readers_whose_row_stays_locked_cost_no_other_lock() {
+    const TTL: Duration = Duration::from_secs(12);
+    let Some(server) = server().await else { return };
+    let locks = connect(&*server.url()).await;
+    let reading = || locks.lock("key").ttl(TTL).read().acquire();
+    let mut readers = Vec::new();
+    for _ in 0..20 {
+        readers.push(within(TIME_LIMIT, reading()).await.unwrap());
+    }
+    let guard = take(&locks, "other", TTL).await;
+    let mut row = row_of(&server, "key").await;
+    sleep(TTL + TTL / 4).await;
+    assert!(guard.is_held());
+    assert!(readers.iter().all(|it| !it.is_held()));
+    row.rows("COMMIT").await;
+    drop(readers);
+    take_turn(&locks, "key").await;
+    release(guard).await;
+}
+
+/// Renewals that are due meanwhile go together, also with those that cannot be carried out, and these are due again before
+/// all of them have waited for their rows.
+#[tokio::test]
+async fn locks_whose_rows_stay_locked_cost_none_that_are_renewed_with_them() {
+    const TTL: Duration = Duration::from_secs(12);
+    let Some(server) = server().await else { return };
+    for stuck in [1, 3] {
+        let locks = connect(&*server.url()).await;
+        let (mut keys, mut others) = (Vec::new(), Vec::new());
+        for number in 0..stuck {
+            keys.push(take(&locks, &format!("key {number}"), TTL).await);
+        }
+        for number in 0..12 {
+            others.push(take(&locks, &format!("other {number}"), TTL).await);
+        }
+        let mut rows = Vec::new();
+        for number in 0..stuck {
+            rows.push(row_of(&server, &format!("key {number}")).await);
+        }
+        sleep(TTL + TTL / 4).await;
+        assert!(others.iter().all(LockGuard::is_held), "beside {stuck}");
+        assert!(!keys.iter().any(LockGuard::is_held));
+        for mut row in rows {
+            row.rows("COMMIT").await;
+        }
+        for guard in others {
+            release(guard).await;
+        }
+    }
+}
+
+/// Each call about that row takes a second, and a renewal waits for one of them. With a history, all go by themselves.
+#[tokio::test]
+async fn a_row_that_stays_locked_costs_no_short_lease() {
+    const TTL: Duration = Duration::from_secs(3);
+    let Some(server) = server().await else { return };
+    let config = LockConfig::new(server.url()).unwrap().history(3);
+    let locks = connect(config.unavailable_wait_forever()).await;
+    take_turn(&locks, "key").await;
+    let mut guards = Vec::new();
+    // Their renewals fall due one after another.
+    for number in 0..8 {
+        guards.push(take(&locks, &format!("other {number}"), TTL).await);
+        sleep(TTL / 20).await;
+    }
+    let mut row = row_of(&server, "key").await;
+    let callers = wanted(&locks, "key", 5);
+    sleep(3 * TTL).await;
+    assert!(guards.iter().all(LockGuard::is_held));
+    row.rows("COMMIT").await;
+    all_get_it(callers).await;
+    for guard in guards {
+        release(guard).await;
+    }
+}
+
+/// The time limit of a short lease is over when its renewal is answered, and is none for the call behind it.
+#[tokio::test]
+async fn a_server_that_waits_for_a_row_is_not_taken_for_silent() {
+    const TTL: Duration = Duration::from_secs(3);
+    let Some(server) = server().await else { return };
+    let config = LockConfig::new(server.url()).unwrap().history(3);
+    let locks = connect(config.unavailable_wait_forever()).await;
+    take_turn(&locks, "key").await;
+    let guard = take(&locks, "other", TTL).await;
+    let mut row = row_of(&server, "key").await;
+    let before = server.cmd(CONNECTIONS).await;
+    let callers = wanted(&locks, "key", 3);
+    sleep(3 * TTL).await;
+    assert_eq!(server.cmd(CONNECTIONS).await, before);
+    row.rows("COMMIT").await;
+    all_get_it(callers).await;
+    release(guard).await;
+}
+
+/// Also to those whose calls wait for others to be answered.
+#[tokio::test]
+async fn a_row_that_stays_locked_is_unavailable_to_all_who_want_it() {
+    let Some(server) = server().await else { return };
+    let config = LockConfig::new(server.url()).unwrap().history(3);
+    let locks = connect(config.unavailable_wait(Duration::from_secs(1))).await;
+    take_turn(&locks, "key").await;
+    let mut row = row_of(&server, "key").await;
+    unavailable_to_all(wanted(&locks, "key", 30)).await;
+    row.rows("COMMIT").await;
+    take_turn(&locks, "key").await;
+}
