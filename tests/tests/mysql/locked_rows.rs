@@ -4,9 +4,10 @@
 
 use std::time::Duration;
 
-use lock_runtime::{LockConfig, LockGuard};
+use lock_runtime::{LockConfig, LockGuard, LockManager};
 use tests::{
-    TIME_LIMIT, all_get_it, connect, release, take, take_turn, unavailable_to_all, wanted, within,
+    MysqlPeer, MysqlServer, TIME_LIMIT, all_get_it, connect, release, take, take_turn,
+    unavailable_to_all, wanted, within,
 };
 use tokio::time::sleep;
 
@@ -61,7 +62,7 @@ async fn readers_whose_row_stays_locked_cost_no_other_lock() {
 async fn locks_whose_rows_stay_locked_cost_none_that_are_renewed_with_them() {
     const TTL: Duration = Duration::from_secs(12);
     let Some(server) = server().await else { return };
-    for stuck in [1, 3] {
+    for stuck in [1, 2] {
         let locks = connect(&*server.url()).await;
         let (mut keys, mut others) = (Vec::new(), Vec::new());
         for number in 0..stuck {
@@ -74,7 +75,13 @@ async fn locks_whose_rows_stay_locked_cost_none_that_are_renewed_with_them() {
         for number in 0..stuck {
             rows.push(row_of(&server, &format!("key {number}")).await);
         }
-        sleep(TTL + TTL / 4).await;
+        sleep(TTL / 3).await;
+        // Nor do renewals that cannot be carried out go before all else, again and again.
+
+        others.push(take(&locks, "free", TTL).await);
+
+        assert!(keys.iter().any(LockGuard::is_held), "beside {stuck}");
+        sleep(TTL).await;
         assert!(others.iter().all(LockGuard::is_held), "beside {stuck}");
         assert!(!keys.iter().any(LockGuard::is_held));
         for mut row in rows {
@@ -86,48 +93,47 @@ async fn locks_whose_rows_stay_locked_cost_none_that_are_renewed_with_them() {
     }
 }
 
-/// Each call about that row takes a second, and a renewal waits for one of them. With a history, all go by themselves.
+/// Locks whose rows somebody keeps, and who.
+async fn kept(server: &MysqlServer, locks: &LockManager) -> Vec<(String, MysqlPeer)> {
+    let mut kept = Vec::new();
+    for number in 0..3 {
+        let key = format!("key {number}");
+        take_turn(locks, &*key).await;
+        let row = row_of(server, &key).await;
+        kept.push((key, row));
+    }
+    kept
+}
+
+/// Each call about such a row takes a second, and a renewal waits for one of them.
 #[tokio::test]
-async fn a_row_that_stays_locked_costs_no_short_lease() {
+async fn rows_that_stay_locked_cost_no_short_lease() {
     const TTL: Duration = Duration::from_secs(3);
     let Some(server) = server().await else { return };
-    let config = LockConfig::new(server.url()).unwrap().history(3);
+    let config = LockConfig::new(server.url()).unwrap();
     let locks = connect(config.unavailable_wait_forever()).await;
-    take_turn(&locks, "key").await;
+    let kept = kept(&server, &locks).await;
     let mut guards = Vec::new();
     // Their renewals fall due one after another.
     for number in 0..8 {
         guards.push(take(&locks, &format!("other {number}"), TTL).await);
         sleep(TTL / 20).await;
     }
-    let mut row = row_of(&server, "key").await;
-    let callers = wanted(&locks, "key", 5);
+    let before = server.cmd(CONNECTIONS).await;
+    let callers: Vec<_> = kept.iter().map(|(key, _)| wanted(&locks, key, 3)).collect();
     sleep(3 * TTL).await;
     assert!(guards.iter().all(LockGuard::is_held));
-    row.rows("COMMIT").await;
-    all_get_it(callers).await;
+    // The time limit of such a renewal is none for the call behind it.
+    assert_eq!(server.cmd(CONNECTIONS).await, before);
+    for (_, mut row) in kept {
+        row.rows("COMMIT").await;
+    }
+    for callers in callers {
+        all_get_it(callers).await;
+    }
     for guard in guards {
         release(guard).await;
     }
-}
-
-/// The time limit of a short lease is over when its renewal is answered, and is none for the call behind it.
-#[tokio::test]
-async fn a_server_that_waits_for_a_row_is_not_taken_for_silent() {
-    const TTL: Duration = Duration::from_secs(3);
-    let Some(server) = server().await else { return };
-    let config = LockConfig::new(server.url()).unwrap().history(3);
-    let locks = connect(config.unavailable_wait_forever()).await;
-    take_turn(&locks, "key").await;
-    let guard = take(&locks, "other", TTL).await;
-    let mut row = row_of(&server, "key").await;
-    let before = server.cmd(CONNECTIONS).await;
-    let callers = wanted(&locks, "key", 3);
-    sleep(3 * TTL).await;
-    assert_eq!(server.cmd(CONNECTIONS).await, before);
-    row.rows("COMMIT").await;
-    all_get_it(callers).await;
-    release(guard).await;
 }
 
 /// Also to those whose calls wait for others to be answered.

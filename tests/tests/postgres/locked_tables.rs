@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-use lock_runtime::{LockConfig, LockError};
+use lock_runtime::{LockConfig, LockError, LockGuard};
 use tests::{
     LONG, PostgresPeer, PostgresServer, SCHEMA, TIME_LIMIT, all_get_it, connect, release, take,
     unavailable_to_all, wanted, within,
@@ -57,8 +57,9 @@ async fn a_call_that_cannot_be_carried_out_is_unavailable_in_time() {
 }
 
 /// The ttl of a lock whose renewals have to get through while somebody keeps the row of another one. A call about that one
-/// keeps its connection busy for 0.7 s, or for twice as long if another process waits for the row too.
-const TTL: Duration = Duration::from_secs(5);
+/// keeps its connection busy for 0.7 s, or for twice as long if another process waits for the row too; at first there may be
+/// three.
+const TTL: Duration = Duration::from_secs(8);
 
 /// Somebody keeps the row of this lock, until the end of the transaction.
 async fn keeps_row_of(server: &PostgresServer, key: &str) -> PostgresPeer {
@@ -127,7 +128,7 @@ async fn a_row_that_stays_locked_costs_no_short_lease() {
 #[tokio::test]
 async fn several_rows_that_stay_locked_cost_no_other_lock() {
     const KEYS: [&str; 6] = ["a", "b", "c", "d", "e", "f"];
-    // The calls that are on their way take 4.2 s together.
+    // Calls about all of them, one behind the other, take 4.2 s.
     const TTL: Duration = Duration::from_millis(5_500);
     let Some(server) = server().await else { return };
     let config = LockConfig::new(server.url()).unwrap();
@@ -159,8 +160,10 @@ async fn a_server_that_waits_for_a_row_is_not_taken_for_silent() {
     release(take(&ours, "key", LONG).await).await;
     let [mut peer, mut look] = [keeps_row(&server).await, server.peer().await];
     let mut connections = async || {
-        look.rows("SELECT pid FROM pg_stat_activity WHERE datname IS NOT NULL ORDER BY 1")
-            .await
+        look.rows(
+            "SELECT pid FROM pg_stat_activity WHERE backend_type = 'client backend' ORDER BY 1",
+        )
+        .await
     };
     let before = connections().await;
     let callers = [&ours, &theirs].map(|locks| wanted(locks, "key", 3));
@@ -206,21 +209,37 @@ async fn those_who_give_up_on_a_locked_row_cost_no_other_lock() {
 }
 
 #[tokio::test]
-async fn readers_whose_row_stays_locked_cost_no_other_lock() {
+async fn readers_whose_rows_stay_locked_cost_no_other_lock() {
+    const TTL: Duration = Duration::from_secs(10);
     let Some(server) = server().await else { return };
     let locks = manager(&server.url()).await;
-    let reading = || locks.lock("key").ttl(TTL).read().acquire();
-    let mut readers = Vec::new();
-    for _ in 0..20 {
-        readers.push(within(TIME_LIMIT, reading()).await.unwrap());
-    }
+    let reading = async |key: &str, count: usize| {
+        let mut readers = Vec::new();
+        for _ in 0..count {
+            let acquire = locks.lock(key).ttl(TTL).read().acquire();
+            readers.push(within(TIME_LIMIT, acquire).await.unwrap());
+        }
+        readers
+    };
+    let [stuck, alone, free] = [
+        reading("key", 20).await,
+        reading("another", 1).await,
+        reading("free", 2).await,
+    ];
     let guard = take(&locks, "other", TTL).await;
-    let mut peer = keeps_row(&server).await;
+    let peers = [
+        keeps_row(&server).await,
+        keeps_row_of(&server, "another").await,
+    ];
     sleep(TTL + TTL / 4).await;
-    assert!(guard.is_held());
-    assert!(readers.iter().all(|it| !it.is_held()));
-    peer.rows("COMMIT").await;
-    drop(readers);
+    assert!(free.iter().chain([&guard]).all(LockGuard::is_held));
+    assert!(!stuck.iter().chain(&alone).any(LockGuard::is_held));
+    for mut peer in peers {
+        peer.rows("COMMIT").await;
+    }
+    drop((stuck, alone));
     release(take(&locks, "key", LONG).await).await;
-    release(guard).await;
+    for guard in free.into_iter().chain([guard]) {
+        release(guard).await;
+    }
 }

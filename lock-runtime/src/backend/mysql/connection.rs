@@ -9,6 +9,7 @@ use super::diagnosis::diagnose;
 use super::procedures::{Procedure, Procedures};
 use super::protocol::answer::Answer;
 use super::protocol::call::Call as SqlCall;
+use super::protocol::error::ServerError;
 use super::transport::link::{Link, LinkEvent};
 use super::transport::server::Server;
 use crate::backend::queue::Rules;
@@ -26,6 +27,7 @@ use crate::base::clock::Moment;
 use crate::types::error::Cause;
 use crate::types::finding::Finding;
 use crate::types::health::LastError;
+use crate::types::key::LockKey;
 
 /// How often the locks that are held for longer are looked at.
 const CHECK_EVERY: Duration = Duration::from_secs(1);
@@ -148,7 +150,11 @@ impl Connection {
     fn answered(&mut self, now: Moment, task: Task, answer: Answer) {
         match task {
             Task::Claims(batch) => {
-                let rows = answer.map_err(Into::into);
+                let has_waited = answer.as_ref().is_err_and(ServerError::has_waited);
+                let rows = answer.map_err(Trouble::from);
+                if let (true, Some(key), Err(trouble)) = (has_waited, batch.lock(), &rows) {
+                    self.waits_in_vain(now, key, trouble);
+                }
                 self.replied(now, Replies::read(batch, rows, None));
             }
             Task::Quarantine => {
@@ -179,22 +185,24 @@ impl Connection {
         }
     }
 
+    /// Calls that would wait for the same row are not sent before it is asked for again.
+    fn waits_in_vain(&mut self, now: Moment, key: &LockKey, trouble: &Trouble) {
+        let such = |call: &Call| takes_row(call) == Some(key);
+        let unsent = self.link.take_unsent(|task| {
+            matches!(task, Task::Claims(batch) if batch.calls().iter().all(|it| such(&it.call)))
+        });
+        let unsent = unsent.into_iter().flat_map(Task::into_calls);
+        for sent in unsent.chain(self.queue.take_calls(such)) {
+            self.queue.replied(now, sent, Err(trouble.clone()));
+        }
+    }
+
     fn replied(&mut self, now: Moment, replies: Replies) {
         if replies.quarantine.is_some() {
             self.queue.quarantined(now, replies.quarantine);
         }
         self.apart |= replies.apart;
-        let mut all = replies.all;
-        if let Some((key, trouble)) = replies.in_the_way {
-            let such = |call: &Call| takes_row(call) == Some(&key);
-            let unsent = self.link.take_unsent(|task| {
-                matches!(task, Task::Claims(batch) if batch.calls().iter().all(|it| such(&it.call)))
-            });
-            let unsent = unsent.into_iter().flat_map(Task::into_calls);
-            let kept = unsent.chain(self.queue.take_calls(such));
-            all.extend(kept.map(|it| (it, Err(trouble.clone()))));
-        }
-        for (sent, reply) in all {
+        for (sent, reply) in replies.all {
             self.queue.replied(now, sent, reply);
         }
     }
@@ -225,8 +233,8 @@ impl Connection {
         self.link.send(call, task);
     }
 
-    /// Gives the calls of the queue to the next query. Each may wait for a row, so that renewals go before all others, in the
-    /// order in which they came.
+    /// Gives calls to the next query. Each may wait for a row: renewals go before all others, in the order in which they came,
+    /// and one that has waited in vain goes with the others the next time.
     fn put_calls(&mut self, now: Moment, server: &Server) {
         // The answer that is due brings us here again, and what comes until then goes together.
         if self.link.is_in_flight() {
@@ -235,8 +243,7 @@ impl Connection {
         let is_rest_left = self.link.has_unsent();
         self.apart_until = self.apart_until.filter(|until| now < *until);
         let apart = self.apart_until.is_some() || self.procedures.keep_history();
-        let renewals = self.queue.take_calls(|it| matches!(it, Call::Renew { .. }));
-        for batch in batches(renewals, self.apart || apart) {
+        for batch in batches(self.queue.renewals(), self.apart || apart) {
             if let Some(call) = self.procedures.call(&batch, server) {
                 self.link.send_first(call, Task::Claims(batch));
             }
@@ -244,6 +251,8 @@ impl Connection {
         if is_rest_left {
             return;
         }
+        self.check(now);
+        self.sweep(now);
         let apart = std::mem::take(&mut self.apart) || apart;
         for batch in batches(self.queue.calls(), apart) {
             if let Some(call) = self.procedures.call(&batch, server) {
@@ -275,12 +284,14 @@ impl Member for Connection {
     }
 
     fn next_wakeup(&self) -> Option<Moment> {
-        let upkeep = self.upkeep.as_ref().filter(|_| self.is_up());
+        // An answer that is due brings us to the rest.
+        let is_idle = self.is_up() && !self.link.awaits_answer();
+        let upkeep = self.upkeep.as_ref().filter(|_| is_idle);
         let all = [
             self.link.next_wakeup(),
             self.queue.next_wakeup(),
             upkeep.map(|it| it.due),
-            Some(self.check_at).filter(|_| self.is_up() && !self.queue.is_empty()),
+            Some(self.check_at).filter(|_| is_idle && !self.queue.is_empty()),
         ];
         all.into_iter().flatten().min()
     }
@@ -298,8 +309,6 @@ impl Member for Connection {
         self.queue.tick(now);
         if let Some(server) = self.server.filter(|_| self.is_up()) {
             self.put_calls(now, &server);
-            self.check(now);
-            self.sweep(now);
         }
         self.link.begin(now)
     }

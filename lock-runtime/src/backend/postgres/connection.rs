@@ -12,6 +12,7 @@ use super::protocol::answer::Answer;
 use super::protocol::arg::Arg;
 use super::protocol::call::Call as SqlCall;
 use super::protocol::channel::channel;
+use super::protocol::error::ServerError;
 use super::protocol::statement::Statement;
 use super::transport::link::{Link, LinkEvent};
 use super::transport::server::Server;
@@ -30,6 +31,7 @@ use crate::base::clock::Moment;
 use crate::types::error::Cause;
 use crate::types::finding::Finding;
 use crate::types::health::LastError;
+use crate::types::key::LockKey;
 
 /// A connection without waiters listens for so long: others need not be notified for it.
 const LISTEN_FOR: Duration = Duration::from_secs(10);
@@ -227,11 +229,22 @@ impl Connection {
 
     /// Takes in the answer to calls of claims. With a doubt, none of them is granted.
     fn settle(&mut self, now: Moment, batch: Batch, answer: Answer, doubt: Option<Cause>) {
-        self.asking.ended(&batch, answer.result.is_err());
+        let has_waited = answer.result.as_ref().is_err_and(ServerError::has_waited);
+        self.asking.ended(&batch, has_waited);
         let warning = answer.warnings.into_iter().next();
         let doubt = doubt.or_else(|| warning.map(|it| Arc::new(it) as Cause));
-        let rows = answer.result.map_err(Into::into);
+        let rows = answer.result.map_err(Trouble::from);
+        if let (true, Some(key), Err(trouble)) = (has_waited, batch.lock(), &rows) {
+            self.waits_in_vain(now, key, trouble);
+        }
         self.replied(now, Replies::read(batch, rows, doubt));
+    }
+
+    /// Calls that would wait for the same row are not sent before it is asked for again.
+    fn waits_in_vain(&mut self, now: Moment, key: &LockKey, trouble: &Trouble) {
+        for sent in self.queue.take_calls(|it| takes_row(it) == Some(key)) {
+            self.queue.replied(now, sent, Err(trouble.clone()));
+        }
     }
 
     fn replied(&mut self, now: Moment, replies: Replies) {
@@ -239,12 +252,7 @@ impl Connection {
             self.queue.quarantined(now, replies.quarantine);
         }
         self.apart |= replies.apart;
-        let mut all = replies.all;
-        if let Some((key, trouble)) = replies.in_the_way {
-            let kept = self.queue.take_calls(|it| takes_row(it) == Some(&key));
-            all.extend(kept.into_iter().map(|it| (it, Err(trouble.clone()))));
-        }
-        for (sent, reply) in all {
+        for (sent, reply) in replies.all {
             self.queue.replied(now, sent, reply);
         }
     }
@@ -376,9 +384,8 @@ impl Member for Connection {
         if self.link.awaits_answer() && self.queue.can_wait() {
             return any;
         }
-        let apart = self.apart || self.functions.keep_history();
+        let apart = std::mem::take(&mut self.apart) || self.functions.keep_history();
         let (batches, later) = self.asking.batches(self.queue.calls(), apart);
-        self.apart &= !later.is_empty();
         self.queue.keep(later);
         for batch in batches {
             let Some(call) = self.functions.call(&batch, &server) else {

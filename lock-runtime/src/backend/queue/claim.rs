@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::protocol::call::{Bearer, Note};
+use super::protocol::trouble::Trouble;
 use crate::backend::token::Token;
 use crate::base::clock::Moment;
 use crate::types::error::Cause;
@@ -32,8 +33,8 @@ pub(super) struct Claim {
     pub(super) noted: bool,
     /// How many renewals are on the way.
     pub(super) renewals: u32,
-    /// Whether the last renewal has failed.
-    pub(super) is_late: bool,
+    /// What has become of the last renewal that has an answer, or will have none.
+    pub(super) renewal: Renewal,
     /// Whether a brief renewal under its token has no answer. It may still arrive, and cut what a later call has
     /// extended.
     pub(super) may_be_cut: bool,
@@ -51,6 +52,24 @@ pub(super) struct Claim {
     pub(super) forbidden: Option<Moment>,
     /// Why no ticket takes its place, if that was asked for: it is released instead.
     pub(super) refused: Option<Cause>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Renewal {
+    Done,
+    /// The server has refused it for now.
+    Refused,
+    /// Nobody knows.
+    Lost,
+}
+
+impl From<&Trouble> for Renewal {
+    fn from(trouble: &Trouble) -> Self {
+        match trouble {
+            Trouble::NotNow(_) => Self::Refused,
+            _ => Self::Lost,
+        }
+    }
 }
 
 /// How far the server knows of a reader that was a writer.
@@ -130,7 +149,7 @@ impl Claim {
             lease: (now, Duration::ZERO),
             noted: false,
             renewals: 0,
-            is_late: false,
+            renewal: Renewal::Done,
             may_be_cut: false,
             is_stray: false,
             is_part: false,
@@ -171,6 +190,18 @@ impl Claim {
 
     pub(super) fn is_held(&self) -> bool {
         matches!(self.stage, Stage::Held { .. })
+    }
+
+    /// Whether its renewal goes with the first calls of a new connection, each of which may take long. Whoever counts parts
+    /// together has them renewed.
+    pub(super) fn is_late(&self) -> bool {
+        self.is_held() && !self.is_part && self.renewal != Renewal::Done
+    }
+
+    /// Whether the server has refused its last renewal for now.
+    #[cfg(feature = "mysql")]
+    pub(super) fn was_refused(&self) -> bool {
+        self.renewal == Renewal::Refused
     }
 
     /// What a renewal tells about its grant, if the server is to note it.

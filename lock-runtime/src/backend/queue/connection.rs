@@ -33,8 +33,7 @@ impl<S: Step> Queue<S> {
     pub(crate) fn resume(&mut self, now: Moment, concerns: impl Fn(&LockKey) -> bool) {
         self.waiters.ask_all(now, &concerns);
         for id in self.claims.ids(|claim| concerns(&claim.bearer.terms.key)) {
-            // With the first calls, each of which may take long.
-            if self.claims.get(&id).is_some_and(|claim| claim.is_late) {
+            if self.claims.get(&id).is_some_and(Claim::is_late) {
                 self.renew(now, id);
             }
             self.retry(now, id);

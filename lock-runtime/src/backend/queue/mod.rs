@@ -155,6 +155,18 @@ impl<S: Step> Queue<S> {
         self.calls.splice(..0, calls);
     }
 
+    /// The renewals among that, except for those of claims whose last one was refused.
+    #[cfg(feature = "mysql")]
+    pub(crate) fn renewals(&mut self) -> Vec<Sent<S>> {
+        let (ids, claims) = (&self.ids, &self.claims);
+        let was_refused = |bearer: &Bearer| {
+            let claim = ids.get(&bearer.token).and_then(|id| claims.get(id));
+            claim.is_some_and(Claim::was_refused)
+        };
+        let goes_first = |it: &mut Sent<S>| matches!(&it.call, Call::Renew { bearer, .. } if !was_refused(bearer));
+        self.calls.extract_if(.., goes_first).collect()
+    }
+
     /// Some calls among that.
     #[cfg(any(feature = "mysql", feature = "postgres"))]
     pub(crate) fn take_calls(&mut self, such: impl Fn(&Call<S>) -> bool) -> Vec<Sent<S>> {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::claim::{Claim, Stage};
+use super::claim::{Claim, Renewal, Stage};
 use super::protocol::call::{Bearer, Call, Sent};
 use super::protocol::step::{AskedBy, Step};
 use super::reports::Reports;
@@ -91,11 +91,11 @@ impl<S: Step> Queue<S> {
             return;
         };
         claim.noted = noted;
-        claim.is_late = self.down.is_some();
         let bearer = claim.bearer.clone();
         match &self.down {
             None => self.send_renewal(now, bearer),
             Some(trouble) => {
+                claim.renewal = Renewal::Lost;
                 let cause = trouble.cause();
                 self.claims.report(Outcome::RenewFailed { id, cause });
             }

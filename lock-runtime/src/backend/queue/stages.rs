@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::claim::{Downgrade, Stage};
+use super::claim::{Downgrade, Renewal, Stage};
 use super::protocol::ahead::Ahead;
 use super::protocol::call::{Bearer, Call, Sent};
 use super::protocol::step::Step;
@@ -211,6 +211,7 @@ impl<S: Step> Queue<S> {
     pub(super) fn renewed(&mut self, id: LeaseId, since: Moment, ttl: Duration) {
         if let Some(claim) = self.claims.get_mut(&id) {
             claim.lease = (since, ttl);
+            claim.renewal = Renewal::Done;
         }
         self.claims.report(Outcome::Renewed { id, since, ttl });
     }
@@ -255,6 +256,7 @@ impl<S: Step> Queue<S> {
         claim.unknown = false;
         claim.noted = false;
         claim.renewals = 0;
+        claim.renewal = Renewal::Done;
         claim.may_be_cut = false;
         claim.is_stray = false;
         self.lose_chain(now, old);

@@ -33,8 +33,12 @@ pub(crate) struct Waiters {
 #[derive(Debug)]
 struct KeyWaiters {
     waiters: BTreeMap<LeaseId, Bearer>,
-    /// Its position in the agenda; `None` while a question is in flight.
+    /// Its position in the agenda; `None` while questions are in flight.
     ask_at: Option<Moment>,
+    /// How many are.
+    unanswered: usize,
+    /// When to ask again, by the answers to the others.
+    ask_again: Option<Moment>,
     pace: Pace,
 }
 
@@ -94,6 +98,8 @@ impl Waiters {
             let waiting = KeyWaiters {
                 waiters: BTreeMap::from([(bearer.terms.id, bearer.clone())]),
                 ask_at: None,
+                unanswered: 0,
+                ask_again: None,
                 pace: Pace::default(),
             };
             self.by_key.insert(key.clone(), waiting);
@@ -121,20 +127,30 @@ impl Waiters {
             let key = self.agenda.due(now)?;
             let waiting = self.by_key.get_mut(&key)?;
             waiting.ask_at = None;
+            waiting.ask_again = None;
+            waiting.unanswered = waiting.waiters.len().div_ceil(MOST);
             self.unasked = waiting.waiters.values().cloned().collect();
         }
         let most = self.unasked.len().min(MOST);
         Some(self.unasked.drain(..most).collect())
     }
 
-    /// A question was answered, or failed: the next one about it is due `at`.
+    /// A question was answered, or failed: the next one about its key is due `at`, once the others are answered too. Else a
+    /// slow server would be asked more than it can answer.
     pub(crate) fn answered(&mut self, bearers: &[Bearer], at: Moment) {
-        if let Some(bearer) = bearers.first() {
-            let key = &bearer.terms.key;
-            let waiting = self.by_key.get(key);
-            if waiting.is_some_and(|waiting| waiting.ask_at.is_none()) {
-                self.schedule(key, at);
-            }
+        let key = bearers.first().map(|it| &it.terms.key);
+        let waiting = key.and_then(|key| self.by_key.get_mut(key));
+        let (Some(key), Some(waiting)) = (key, waiting) else {
+            return;
+        };
+        if waiting.ask_at.is_some() {
+            return;
+        }
+        waiting.unanswered = waiting.unanswered.saturating_sub(1);
+        let at = waiting.ask_again.map_or(at, |known| at.min(known));
+        waiting.ask_again = Some(at);
+        if waiting.unanswered == 0 {
+            self.schedule(key, at);
         }
     }
 

@@ -13,7 +13,6 @@ use crate::backend::queue::protocol::reply::Standing;
 use crate::backend::queue::protocol::trouble::Trouble;
 use crate::types::crowd::Crowd;
 use crate::types::error::Cause;
-use crate::types::key::LockKey;
 
 /// The parts of an answer, for the calls of its batch.
 #[derive(Debug, Default)]
@@ -23,8 +22,6 @@ pub(crate) struct Replies {
     pub(crate) quarantine: Option<Duration>,
     /// Whether the calls are to be sent again one by one.
     pub(crate) apart: bool,
-    /// What was in their way, if all are about the same lock. It is in the way of others about that lock too.
-    pub(crate) in_the_way: Option<(LockKey, Trouble)>,
 }
 
 impl Replies {
@@ -40,11 +37,8 @@ impl Replies {
             Err(trouble) => {
                 // Another transaction may be in the way of one of them. If that is about the lock of all, each
                 // would wait for it in turn.
-                if let Trouble::NotNow(_) = trouble {
-                    let lock = batch.lock();
-                    this.apart = lock.is_none() && batch.calls().len() > 1;
-                    this.in_the_way = lock.map(|it| (it.clone(), trouble.clone()));
-                }
+                let is_about_several = batch.calls().len() > 1 && batch.lock().is_none();
+                this.apart = is_about_several && matches!(trouble, Trouble::NotNow(_));
                 let trouble = if this.apart { Trouble::NotRun } else { trouble };
                 let calls = batch.into_calls().into_iter();
                 this.all = calls.map(|it| (it, Err(trouble.clone()))).collect();

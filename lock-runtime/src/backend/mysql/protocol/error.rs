@@ -28,6 +28,7 @@ pub(crate) enum Meaning {
     Never,
 }
 
+const ROW_KEPT: u16 = 1205;
 const DEADLOCK: u16 = 1213;
 
 impl ServerError {
@@ -60,6 +61,11 @@ impl ServerError {
                 _ => Meaning::NotNow,
             },
         }
+    }
+
+    /// Whether it has waited for a row that somebody keeps.
+    pub(crate) fn has_waited(&self) -> bool {
+        self.code == ROW_KEPT
     }
 
     /// Whether the server has changed since the connection opened: it only reads, as a replica does. It may have committed

@@ -77,13 +77,14 @@ BEGIN
     SET v_length = CONV(HEX(SUBSTR(p_calls, v_at, 2)), 16, 10);
     SET v_name = SUBSTR(p_calls, v_at + 2, v_length), v_at = v_at + 2 + v_length;
     SET v_token = SUBSTR(p_calls, v_at, 16), v_at = v_at + 20;
-    SET v_standings = CONCAT(v_standings, IF(v_standings = '', '', ','), CASE
+    -- Not by SET, which would wait for rows that somebody keeps.
+    SELECT CONCAT(v_standings, IF(v_standings = '', '', ','), CASE
       WHEN NOT EXISTS (SELECT 1 FROM lock_runtime_lock WHERE name = v_name AND token = v_token)
         -- Rows of sharers outlive a row of the lock that somebody has deleted.
         AND NOT EXISTS (SELECT 1 FROM lock_runtime_sharer s JOIN lock_runtime_lock l ON l.name = s.name
           WHERE s.name = v_name AND s.token = v_token AND l.kind <> 'x' AND s.fence >= l.low) THEN 0
       WHEN EXISTS (SELECT 1 FROM lock_runtime_asked WHERE token = v_token) THEN 2
-      ELSE 1 END);
+      ELSE 1 END) INTO v_standings;
   END WHILE;
   SELECT CONCAT('{', v_standings, '}');
 END

@@ -22,14 +22,14 @@ pub(crate) struct Call {
     pub(crate) timeout: Duration,
 }
 
-/// A server that waits for a row is not silent, unless the lease is too short to find out. The functions wait for 700 ms;
-/// where another call waits for the same row, first for that one to give up, and then again.
+/// A server that waits for a row is not silent, unless the lease is too short to find out. The functions wait for 700 ms:
+/// where another call waits for the same row, first until that one gives up, and then again.
 fn beyond_rows(timeout: Duration) -> Duration {
     const LONG: Duration = Duration::from_secs(1);
     if timeout < LONG {
         timeout
     } else {
-        timeout + LONG / 2
+        timeout + Duration::from_millis(800)
     }
 }
 

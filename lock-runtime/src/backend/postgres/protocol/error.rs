@@ -68,6 +68,11 @@ impl ServerError {
         }
     }
 
+    /// Whether it has waited for a lock of the database, which somebody keeps.
+    pub(crate) fn has_waited(&self) -> bool {
+        &*self.code == "55P03"
+    }
+
     /// Whether the server has changed since the connection opened: it only reads, as a standby
     /// does, or waits for other standbys.
     pub(crate) fn is_of_another_server(&self) -> bool {

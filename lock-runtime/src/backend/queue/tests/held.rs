@@ -3,10 +3,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::{Call, ID, Peer, Reply, TTL, holding, token};
+use super::{Call, ID, Peer, Reply, TTL, busy, holding, token};
+use crate::backend::queue::order::Order;
 use crate::backend::queue::protocol::call::Note;
 use crate::backend::queue::protocol::message::Message;
 use crate::backend::queue::protocol::trouble::Trouble;
+use crate::backend::token::Token;
 use crate::backend::{Outcome, Request};
 use crate::types::terms::{Terms, Wait};
 
@@ -28,6 +30,56 @@ fn a_renewal_is_sent_and_its_answer_reported() {
     let renew = peer.call();
     peer.reply(renew, Reply::Ours(false));
     assert!(matches!(peer.outcome(), Some(Outcome::NotHeld { id: ID })));
+}
+
+// Section: guarantees.md#the-lock-goes-on
+#[test]
+fn a_renewal_that_failed_goes_with_the_first_calls_of_a_new_connection() {
+    let (mut peer, who) = holding();
+    let renewal = |peer: &mut Peer| {
+        peer.queue.submit(peer.now, Request::Renew(ID));
+        peer.call()
+    };
+    // Cut off, refused, and due while there is no connection.
+    let cut_off = renewal(&mut peer);
+    peer.lose_connection(vec![cut_off]);
+    peer.queue.connected(peer.now);
+    let again = peer.call();
+    assert!(matches!(again.call, Call::Renew { .. }));
+    assert_eq!(token(&again), who);
+    peer.fail(again, busy());
+    peer.lose_connection(Vec::new());
+    peer.queue.connected(peer.now);
+    let again = peer.call();
+    peer.reply(again, Reply::Ours(true));
+    peer.lose_connection(Vec::new());
+    peer.queue.submit(peer.now, Request::Renew(ID));
+    peer.queue.connected(peer.now);
+    let again = peer.call();
+    peer.reply(again, Reply::Ours(true));
+    // The last one has been answered.
+    peer.lose_connection(Vec::new());
+    peer.queue.connected(peer.now);
+    peer.silent();
+}
+
+/// Whoever counts the parts of a majority renews them, and takes the answers for those to its own calls.
+#[test]
+fn a_part_is_not_renewed_unasked() {
+    let mut peer = Peer::connected();
+    let order = Order::Acquire {
+        terms: Arc::new(Terms::of(ID, "k", TTL)),
+        token: Token::new().expect("random numbers"),
+        position: 1,
+    };
+    peer.queue.obey(peer.now, order);
+    let sent = peer.call();
+    peer.reply(sent, Reply::Granted { fence: 3 });
+    peer.queue.submit(peer.now, Request::Renew(ID));
+    let renewal = peer.call();
+    peer.lose_connection(vec![renewal]);
+    peer.queue.connected(peer.now);
+    peer.silent();
 }
 
 // Section: guarantees.md#looking-at-a-lock

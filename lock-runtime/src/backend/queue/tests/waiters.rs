@@ -26,6 +26,43 @@ fn waiters_ask_when_the_holders_lease_ends_and_every_second() {
     assert!(matches!(peer.call().call, Call::Ask(_)));
 }
 
+/// One call asks about 200.
+#[test]
+fn many_waiters_ask_again_once_all_are_answered() {
+    let mut peer = Peer::connected();
+    for id in 0..201 {
+        let terms = Terms::of(LeaseId(id), "k", TTL);
+        peer.queue
+            .submit(peer.now, Request::Acquire(Arc::new(terms)));
+        let sent = peer.call();
+        let waiting = Reply::Waiting {
+            position: id,
+            ahead: ahead(8_000),
+        };
+        peer.reply(sent, waiting);
+    }
+    peer.after(1_000);
+    let mut asked = peer.queue.calls();
+    assert_eq!(asked.len(), 2);
+    let mut answer = |peer: &mut Peer| {
+        let ask = asked.remove(0);
+        let Call::Ask(bearers) = &ask.call else {
+            panic!("{ask:?}")
+        };
+        let answer = Reply::Asked {
+            ahead: ahead(8_000),
+            standings: bearers.iter().map(|_| Standing::Waiting).collect(),
+        };
+        peer.reply(ask, answer);
+    };
+    answer(&mut peer);
+    peer.after(1_000);
+    peer.silent();
+    answer(&mut peer);
+    peer.after(1);
+    assert_eq!(peer.queue.calls().len(), 2);
+}
+
 #[test]
 fn the_first_to_want_an_answer_sets_the_time_for_a_key() {
     let (mut peer, _) = Peer::waiting();
