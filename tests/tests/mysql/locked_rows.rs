@@ -62,7 +62,7 @@ async fn readers_whose_row_stays_locked_cost_no_other_lock() {
 async fn locks_whose_rows_stay_locked_cost_none_that_are_renewed_with_them() {
     const TTL: Duration = Duration::from_secs(12);
     let Some(server) = server().await else { return };
-    for stuck in [1, 2] {
+    for stuck in [1, 3] {
         let locks = connect(&*server.url()).await;
         let (mut keys, mut others) = (Vec::new(), Vec::new());
         for number in 0..stuck {

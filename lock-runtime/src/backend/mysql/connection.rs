@@ -233,8 +233,8 @@ impl Connection {
         self.link.send(call, task);
     }
 
-    /// Gives calls to the next query. Each may wait for a row: renewals go before all others, in the order in which they came,
-    /// and one that has waited in vain goes with the others the next time.
+    /// Gives calls to the next query. Each may wait for a row: renewals go before all others, and one that has waited in vain
+    /// goes with the others the next time.
     fn put_calls(&mut self, now: Moment, server: &Server) {
         // The answer that is due brings us here again, and what comes until then goes together.
         if self.link.is_in_flight() {

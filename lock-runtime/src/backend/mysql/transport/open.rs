@@ -37,8 +37,6 @@ pub(super) struct Open<T> {
 struct Flight<T> {
     at: Moment,
     calls: VecDeque<(Call, T)>,
-    /// How many of them, at the front, are urgent.
-    urgent: usize,
 }
 
 impl<T> Open<T> {
@@ -102,10 +100,13 @@ impl<T> Open<T> {
         if self.is_in_flight() || !self.has_unsent() {
             return false;
         }
-        let flight = next_flight(now, &mut self.urgent, &mut self.unsent);
-        let texts: Vec<_> = flight.calls.iter().map(|(call, _)| &*call.text).collect();
+        for call in self.urgent.drain(..).rev() {
+            self.unsent.push_front(call);
+        }
+        let calls = next_flight(&mut self.unsent);
+        let texts: Vec<_> = calls.iter().map(|(call, _)| &*call.text).collect();
         self.wire.query(&texts.join(";"));
-        self.in_flight = Some(flight);
+        self.in_flight = Some(Flight { at: now, calls });
         true
     }
 
@@ -138,12 +139,11 @@ impl<T> Open<T> {
         let flight = flight.ok_or_else(|| broken(strange()))?;
         let first = flight.calls.pop_front();
         let (_, to) = first.ok_or_else(|| broken(strange()))?;
-        flight.urgent = flight.urgent.saturating_sub(1);
         if let Err(error) = &answer {
-            // What is behind it was not carried out. It goes before what came later.
+            // What is behind it was not carried out.
             if let Some(mut rest) = self.in_flight.take() {
-                put_back(rest.calls.split_off(rest.urgent), &mut self.unsent);
-                put_back(rest.calls, &mut self.urgent);
+                rest.calls.append(&mut self.unsent);
+                self.unsent = rest.calls;
             }
             if error.is_of_another_server() || error.is_interruption() {
                 self.useless = Some(Arc::new(error.clone()));
@@ -169,31 +169,15 @@ impl<T> Open<T> {
 }
 
 /// Takes the first calls whose texts fit into one query, and at least one call.
-fn next_flight<T>(
-    now: Moment,
-    urgent: &mut VecDeque<(Call, T)>,
-    unsent: &mut VecDeque<(Call, T)>,
-) -> Flight<T> {
+fn next_flight<T>(unsent: &mut VecDeque<(Call, T)>) -> VecDeque<(Call, T)> {
     let mut size = 0;
     let mut fits = |(call, _): &(Call, T)| {
         size += call.text.len() + 1;
         size <= MOST
     };
-    let all = urgent.iter().chain(&*unsent);
-    let count = all.take_while(|it| fits(it)).count().max(1);
-    let first = count.min(urgent.len());
-    let calls = urgent.drain(..first).chain(unsent.drain(..count - first));
-    Flight {
-        at: now,
-        calls: calls.collect(),
-        urgent: first,
-    }
-}
-
-/// Puts calls before others.
-fn put_back<T>(mut calls: VecDeque<T>, others: &mut VecDeque<T>) {
-    calls.append(others);
-    *others = calls;
+    let count = unsent.iter().take_while(|it| fits(it)).count();
+    let rest = unsent.split_off(count.max(1));
+    std::mem::replace(unsent, rest)
 }
 
 fn broken(error: std::io::Error) -> Cause {
@@ -211,21 +195,12 @@ mod tests {
         let large = "x".repeat(MOST);
         let texts = ["a", &large, "b", "c", &large[2..], "d"];
         let calls = texts.map(|it| Call::statement(it, Duration::ZERO));
-        let mut urgent: VecDeque<_> = calls.into_iter().zip(0..).collect();
-        let mut unsent = urgent.split_off(3);
+        let mut unsent: VecDeque<_> = calls.into_iter().zip(0..).collect();
         let mut flights = Vec::new();
-        while !urgent.is_empty() || !unsent.is_empty() {
-            let flight = next_flight(Moment::from_nanos(1), &mut urgent, &mut unsent);
-            let calls = flight.calls.into_iter().map(|(_, it)| it);
-            flights.push((calls.collect::<Vec<_>>(), flight.urgent));
+        while !unsent.is_empty() {
+            let flight = next_flight(&mut unsent);
+            flights.push(flight.into_iter().map(|(_, it)| it).collect::<Vec<_>>());
         }
-        let expected = [
-            (vec![0], 1),
-            (vec![1], 1),
-            (vec![2, 3], 1),
-            (vec![4], 0),
-            (vec![5], 0),
-        ];
-        assert_eq!(flights, expected);
+        assert_eq!(flights, [vec![0], vec![1], vec![2, 3], vec![4], vec![5]]);
     }
 }
