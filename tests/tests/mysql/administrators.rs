@@ -11,7 +11,11 @@ use tests::{
     poll_once, release, take, take_turn, within,
 };
 
-use crate::{CONNECTIONS, row_of, server, waits_for_a_row};
+use crate::{row_of, server, waits_for_a_row};
+
+/// The connections of managers.
+const CONNECTIONS: &str =
+    "SELECT ID FROM information_schema.PROCESSLIST WHERE DB = 'shop' AND ID <> CONNECTION_ID()";
 
 /// A procedure for batches that stays in front of its `COMMIT`, and says so by a lock of the server.
 fn slow_batches() -> String {

@@ -19,10 +19,6 @@ mod restarts;
 mod rows;
 mod upkeep;
 
-/// The connections of managers.
-const CONNECTIONS: &str =
-    "SELECT ID FROM information_schema.PROCESSLIST WHERE DB = 'shop' AND ID <> CONNECTION_ID()";
-
 /// The server of a test; `None`, with a notice, where it cannot be had.
 async fn server() -> Option<MysqlServer> {
     MysqlServer::start("tests/mysql").await

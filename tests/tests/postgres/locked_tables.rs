@@ -113,12 +113,15 @@ async fn a_row_that_stays_locked_costs_no_short_lease() {
     let config = config.unavailable_wait_forever();
     let [ours, theirs] = [connect(config.clone()).await, connect(config).await];
     release(take(&ours, "key", LONG).await).await;
+    let held = take(&ours, "held", 3 * TTL).await;
     let guard = take(&ours, "other", TTL).await;
     let mut peer = keeps_row(&server).await;
+    let mut of_held = keeps_row_of(&server, "held").await;
     let callers = [wanted(&ours, "key", 3), wanted(&theirs, "key", 3)];
     sleep(5 * TTL).await;
-    assert!(guard.is_held());
+    assert!(guard.is_held() && !held.is_held());
     peer.rows("COMMIT").await;
+    of_held.rows("COMMIT").await;
     for callers in callers {
         all_get_it(callers).await;
     }
@@ -139,13 +142,16 @@ async fn several_rows_that_stay_locked_cost_no_other_lock() {
         peers.push(keeps_row_of(&server, key).await);
     }
     let guard = take(&locks, "other", TTL).await;
+    // Once one row is known to be kept, each further one costs a call.
+    let first = wanted(&locks, "a", 5);
+    sleep(CLOSED).await;
     let callers = KEYS.map(|key| wanted(&locks, key, 5));
     sleep(3 * TTL).await;
     assert!(guard.is_held());
     for mut peer in peers {
         peer.rows("COMMIT").await;
     }
-    for callers in callers {
+    for callers in callers.into_iter().chain([first]) {
         all_get_it(callers).await;
     }
     release(guard).await;

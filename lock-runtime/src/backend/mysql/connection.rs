@@ -137,6 +137,10 @@ impl Connection {
         if unanswered.iter().any(is_batch) {
             self.apart_until = Some(now.after(APART));
         }
+        let first = match unanswered.first() {
+            Some(Task::Claims(batch)) => batch.renewed(),
+            _ => Vec::new(),
+        };
         let claims = unanswered.into_iter().map(Task::into_calls);
         let unknown = || Trouble::Unknown(Arc::clone(cause));
         // The queue decides again about calls that were not sent yet.
@@ -144,6 +148,7 @@ impl Connection {
         for sent in claims.flatten().chain(unsent) {
             self.queue.replied(now, sent, Err(unknown()));
         }
+        self.queue.were_in_the_way(first);
         self.queue.disconnected(unknown());
     }
 
@@ -216,7 +221,10 @@ impl Connection {
         self.check_at = now.after(CHECK_EVERY);
         for page in self.queue.held_since(last).chunks(CHECKED) {
             let tokens = page.iter().map(|it| it.token).collect();
-            self.send(self.procedures.standing(page), Task::Check(tokens));
+            let (name, args) = self.procedures.standing(page);
+            // It waits for no row.
+            let call = SqlCall::procedure(name, &args, TIMEOUT);
+            self.link.send_first(call, Task::Check(tokens));
         }
     }
 
@@ -248,10 +256,10 @@ impl Connection {
                 self.link.send_first(call, Task::Claims(batch));
             }
         }
+        self.check(now);
         if is_rest_left {
             return;
         }
-        self.check(now);
         self.sweep(now);
         let apart = std::mem::take(&mut self.apart) || apart;
         for batch in batches(self.queue.calls(), apart) {

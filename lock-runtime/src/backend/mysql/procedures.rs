@@ -79,8 +79,7 @@ impl Procedures {
 
     /// The call that carries out a batch; `None` if nothing is to be done.
     pub(super) fn call(&self, batch: &Batch, server: &Server) -> Option<SqlCall> {
-        let timeouts = batch.calls().iter().map(|it| it.call.timeout());
-        let timeout = timeouts.min()?;
+        let timeout = batch.timeout();
         let (name, args) = match batch {
             Batch::One(sent) => match &sent.call {
                 Call::Step(Inspect::Look(text)) => {

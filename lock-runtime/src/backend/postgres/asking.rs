@@ -57,14 +57,25 @@ impl Default for Asking {
 }
 
 impl Asking {
+    /// On a new connection, after one that broke while this batch was to be carried out: it may have waited for a row.
+    pub(super) fn after(broken: Option<&Batch>) -> Self {
+        let mut this = Self::default();
+        if broken.is_some_and(counts) {
+            this.all.most = 1;
+        }
+        this
+    }
+
     /// Puts the calls of a turn together, except for those that wait. After one that could not have its row, those of several
     /// locks go `apart`, until it is likely that the others can.
     pub(super) fn batches(&mut self, calls: Vec<Sent>, apart: bool) -> (Vec<Batch>, Vec<Sent>) {
-        let apart = apart || self.all.most < MOST;
         let (mut later, now): (Vec<_>, Vec<_>) =
             calls.into_iter().partition(|it| self.holds_up(&it.call));
+        let (renewals, others): (Vec<_>, Vec<_>) =
+            now.into_iter().partition(|it| is_renewal(&it.call));
+        let others = batches(others, apart || self.all.most < MOST);
         let mut go = Vec::new();
-        for batch in batches(now, apart) {
+        for batch in batches(renewals, apart).into_iter().chain(others) {
             if batch.calls().iter().any(|it| self.holds_up(&it.call)) {
                 later.extend(batch.into_calls());
             } else {
@@ -101,7 +112,7 @@ impl Asking {
             };
             limit.ended(waited);
             limit.most = limit.most.min(MOST);
-            if limit.unanswered == 0 {
+            if limit.unanswered == 0 && !waited {
                 self.locks.remove(key);
             }
         }

@@ -160,17 +160,17 @@ impl Connection {
             Task::Claims(batch) => Some(batch),
             _ => None,
         });
-        let claims = unsettled
-            .into_iter()
-            .chain(unanswered)
-            .map(Batch::into_calls);
-        self.asking = Asking::default();
+        let mut batches = unsettled.into_iter().chain(unanswered).peekable();
+        let first = batches.peek().map(Batch::renewed);
+        self.asking = Asking::after(batches.peek());
+        let claims = batches.map(Batch::into_calls);
         let unknown = || Trouble::Unknown(Arc::clone(cause));
         // The queue decides again about calls that were not sent yet.
         let unsent = self.queue.calls();
         for sent in claims.flatten().chain(unsent) {
             self.queue.replied(now, sent, Err(unknown()));
         }
+        self.queue.were_in_the_way(first.unwrap_or_default());
         self.queue.disconnected(unknown());
     }
 

@@ -213,8 +213,7 @@ impl Functions {
 
     /// The call that carries out a batch; `None` if nothing is to be done.
     pub(super) fn call(&self, batch: &Batch, server: &Server) -> Option<SqlCall> {
-        let timeouts = batch.calls().iter().map(|it| it.call.timeout());
-        let timeout = timeouts.min()?;
+        let timeout = batch.timeout();
         if let Some(text) = look(batch) {
             let statement = Arc::new(Statement::once(text, &[]));
             return Some(SqlCall::new(statement, Vec::new(), timeout));

@@ -57,19 +57,10 @@ pub(super) struct Claim {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Renewal {
     Done,
-    /// The server has refused it for now.
-    Refused,
     /// Nobody knows.
     Lost,
-}
-
-impl From<&Trouble> for Renewal {
-    fn from(trouble: &Trouble) -> Self {
-        match trouble {
-            Trouble::NotNow(_) => Self::Refused,
-            _ => Self::Lost,
-        }
-    }
+    /// The server has refused one for now, or left it unanswered for long, and has carried out none since.
+    Refused,
 }
 
 /// How far the server knows of a reader that was a writer.
@@ -192,13 +183,22 @@ impl Claim {
         matches!(self.stage, Stage::Held { .. })
     }
 
+    /// Its renewal has failed.
+    pub(super) fn not_renewed(&mut self, trouble: &Trouble) {
+        if let Trouble::NotNow(_) = trouble {
+            self.renewal = Renewal::Refused;
+        } else if self.renewal == Renewal::Done {
+            self.renewal = Renewal::Lost;
+        }
+    }
+
     /// Whether its renewal goes with the first calls of a new connection, each of which may take long. Whoever counts parts
     /// together has them renewed.
     pub(super) fn is_late(&self) -> bool {
-        self.is_held() && !self.is_part && self.renewal != Renewal::Done
+        self.is_held() && !self.is_part && self.renewal == Renewal::Lost && self.renewals == 0
     }
 
-    /// Whether the server has refused its last renewal for now.
+    /// Whether its renewals keep others waiting.
     #[cfg(feature = "mysql")]
     pub(super) fn was_refused(&self) -> bool {
         self.renewal == Renewal::Refused

@@ -34,6 +34,8 @@ use crate::types::key::LockKey;
 use crate::types::terms::LeaseId;
 
 use chains::Chains;
+#[cfg(any(feature = "mysql", feature = "postgres"))]
+use claim::Renewal;
 use claim::{CLAIM_TTL, Claim, Stage};
 use protocol::call::{Bearer, Call, Sent};
 use protocol::step::Step;
@@ -155,7 +157,7 @@ impl<S: Step> Queue<S> {
         self.calls.splice(..0, calls);
     }
 
-    /// The renewals among that, except for those of claims whose last one was refused.
+    /// The renewals among that, except for those that keep others waiting.
     #[cfg(feature = "mysql")]
     pub(crate) fn renewals(&mut self) -> Vec<Sent<S>> {
         let (ids, claims) = (&self.ids, &self.claims);
@@ -165,6 +167,18 @@ impl<S: Step> Queue<S> {
         };
         let goes_first = |it: &mut Sent<S>| matches!(&it.call, Call::Renew { bearer, .. } if !was_refused(bearer));
         self.calls.extract_if(.., goes_first).collect()
+    }
+
+    /// A connection has broken while these were to be carried out. Their renewals, if the server has waited for a row, would
+    /// keep those of others waiting again; the driver repeats them.
+    #[cfg(any(feature = "mysql", feature = "postgres"))]
+    pub(crate) fn were_in_the_way(&mut self, tokens: Vec<Token>) {
+        for token in tokens {
+            let id = self.ids.get(&token).copied();
+            if let Some(claim) = id.and_then(|id| self.claims.get_mut(&id)) {
+                claim.renewal = Renewal::Refused;
+            }
+        }
     }
 
     /// Some calls among that.

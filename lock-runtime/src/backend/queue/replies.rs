@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::claim::{Renewal, Stage};
+use super::claim::Stage;
 use super::protocol::call::{Bearer, Call, Sent};
 use super::protocol::reply::{Reply, Standing};
 use super::protocol::step::{AskedBy, Step};
@@ -220,7 +220,7 @@ impl<S: Step> Queue<S> {
             },
             (Stage::Held { .. }, Ok(_)) => self.lost(now, id),
             (Stage::Held { .. }, Err(trouble)) => {
-                claim.renewal = Renewal::from(&trouble);
+                claim.not_renewed(&trouble);
                 let cause = trouble.cause();
                 self.claims.report(Outcome::RenewFailed { id, cause });
             }
@@ -416,7 +416,7 @@ impl<S: Step> Queue<S> {
         let id = claim.bearer.terms.id;
         match claim.stage {
             Stage::Held { .. } => {
-                claim.renewal = Renewal::from(trouble);
+                claim.not_renewed(trouble);
                 let cause = trouble.cause();
                 self.claims.report(Outcome::RenewFailed { id, cause });
             }

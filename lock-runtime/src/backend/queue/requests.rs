@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::claim::{Claim, Renewal, Stage};
+use super::claim::{Claim, Stage};
 use super::protocol::call::{Bearer, Call, Sent};
 use super::protocol::step::{AskedBy, Step};
 use super::reports::Reports;
@@ -95,7 +95,7 @@ impl<S: Step> Queue<S> {
         match &self.down {
             None => self.send_renewal(now, bearer),
             Some(trouble) => {
-                claim.renewal = Renewal::Lost;
+                claim.not_renewed(trouble);
                 let cause = trouble.cause();
                 self.claims.report(Outcome::RenewFailed { id, cause });
             }

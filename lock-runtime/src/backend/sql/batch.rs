@@ -2,14 +2,18 @@
 //! of its own, which is most of its cost.
 
 use std::collections::{HashMap, HashSet};
+use std::time::Duration;
 
 use super::steps::{Call, Sent};
 use crate::backend::queue::protocol::call::{Bearer, Company};
+use crate::backend::token::Token;
 use crate::types::key::LockKey;
 use crate::types::kind::Kind;
 
 /// The largest batch of acquires and releases: their locks are closed to others meanwhile.
 const MOST: usize = 64;
+/// The longest time limit of a call.
+const LONGEST: Duration = Duration::from_secs(1);
 /// The most leases that one call renews.
 const MOST_RENEWALS: usize = 100;
 
@@ -37,6 +41,21 @@ impl Batch {
         }
     }
 
+    /// How long its answer may take: no longer than that to any of its calls.
+    pub(crate) fn timeout(&self) -> Duration {
+        let timeouts = self.calls().iter().map(|it| it.call.timeout());
+        timeouts.min().unwrap_or(LONGEST)
+    }
+
+    /// The tokens of its renewals.
+    pub(crate) fn renewed(&self) -> Vec<Token> {
+        let tokens = self.calls().iter().filter_map(|it| match &it.call {
+            Call::Renew { bearer, .. } => Some(bearer.token),
+            _ => None,
+        });
+        tokens.collect()
+    }
+
     /// The lock that all its calls are about.
     pub(crate) fn lock(&self) -> Option<&LockKey> {
         let mut keys = self.calls().iter().map(|it| it.call.key());
@@ -60,7 +79,7 @@ pub(crate) fn batches(calls: Vec<Sent>, apart: bool) -> Vec<Batch> {
         for_each_lock(renewals, |calls| {
             cut(calls, MOST_RENEWALS, Batch::Renewals, &mut batches);
         });
-        batches.sort_by_key(|it| it.calls().len() > 1);
+        batches.sort_by_key(|it| (it.timeout(), it.calls().len() > 1));
         batches.extend(others.into_iter().map(Batch::One));
         return batches;
     }
@@ -71,7 +90,10 @@ pub(crate) fn batches(calls: Vec<Sent>, apart: bool) -> Vec<Batch> {
         .partition(|it| common(&it.call).is_some_and(|it| !apart.contains_key(&it.terms.key)));
     // In the order of full names, as in batches of acquisitions: two of them do not wait for each other in a circle.
     renewals.sort_by_cached_key(|it| it.call.key().map(|key| format!("{key}}}")));
-    cut(renewals, MOST_RENEWALS, Batch::Renewals, &mut batches);
+    // Those that cannot wait long go first, and by themselves.
+    let (short, long): (Vec<_>, Vec<_>) = renewals.into_iter().partition(|it| is_short(&it.call));
+    cut(short, MOST_RENEWALS, Batch::Renewals, &mut batches);
+    cut(long, MOST_RENEWALS, Batch::Renewals, &mut batches);
     cut(common, MOST, Batch::Many, &mut batches);
     let (alike, others): (Vec<_>, Vec<_>) = others.into_iter().partition(|it| {
         it.call
@@ -135,6 +157,11 @@ fn cut(mut calls: Vec<Sent>, most: usize, batch: fn(Vec<Sent>) -> Batch, batches
     }
 }
 
+/// Whether its answer may not take as long as a wait for a row.
+fn is_short(call: &Call) -> bool {
+    call.timeout() < LONGEST
+}
+
 /// The lock of a call that takes its row, of which a connection may have many.
 pub(crate) fn takes_row(call: &Call) -> Option<&LockKey> {
     match call {
@@ -166,10 +193,9 @@ pub(crate) fn common(call: &Call) -> Option<&Bearer> {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
+    use std::sync::Arc;
 
     use super::*;
-    use crate::backend::token::Token;
     use crate::base::clock::Moment;
     use crate::types::terms::{LeaseId, Terms};
 
@@ -253,6 +279,23 @@ mod tests {
         let renewals = ["b", "a", "ab"].map(|key| sent(renew(key)));
         // The names end in a brace, which is larger than letters.
         assert_eq!(put_together(renewals.into(), false), ["renewals: ab a b"]);
+    }
+
+    // Section: guarantees.md#the-lock-goes-on
+    #[test]
+    fn short_leases_are_renewed_first_and_by_themselves() {
+        let brief = |key: &str| {
+            let mut bearer = bearer(key);
+            Arc::make_mut(&mut bearer.terms).ttl = Duration::from_secs(2);
+            sent(Call::Renew { bearer, note: None })
+        };
+        let renewals = || vec![sent(renew("a")), brief("b"), sent(renew("c")), brief("d")];
+        assert_eq!(
+            put_together(renewals(), false),
+            ["renewals: b d", "renewals: a c"]
+        );
+        let apart = ["one: b", "one: d", "one: a", "one: c"];
+        assert_eq!(put_together(renewals(), true), apart);
     }
 
     #[test]

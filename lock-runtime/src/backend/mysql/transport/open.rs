@@ -7,11 +7,12 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::task::{Context, Waker};
+use std::time::Duration;
 
 use super::dialer::Opened;
 use super::wire::Wire;
 use crate::backend::mysql::protocol::answer::{Answer, Gathering};
-use crate::backend::mysql::protocol::call::Call;
+use crate::backend::mysql::protocol::call::{Call, ROW_WAIT};
 use crate::backend::mysql::protocol::packet::strange;
 use crate::backend::transport::silence::Silence;
 use crate::base::clock::Moment;
@@ -37,6 +38,14 @@ pub(super) struct Open<T> {
 struct Flight<T> {
     at: Moment,
     calls: VecDeque<(Call, T)>,
+}
+
+impl<T> Flight<T> {
+    /// Only the time limits of calls without an answer count.
+    fn answer_by(&self, silence: &Silence) -> Option<Moment> {
+        let timeouts = self.calls.iter().map(|(call, _)| call.timeout);
+        Some(silence.limit(self.at, timeouts.min()?))
+    }
 }
 
 impl<T> Open<T> {
@@ -65,9 +74,7 @@ impl<T> Open<T> {
 
     /// Until when an answer must come in.
     pub(super) fn answer_by(&self, silence: &Silence) -> Option<Moment> {
-        let flight = self.in_flight.as_ref()?;
-        let timeouts = flight.calls.iter().map(|(call, _)| call.timeout);
-        Some(silence.limit(flight.at, timeouts.min()?))
+        self.in_flight.as_ref()?.answer_by(silence)
     }
 
     /// A call goes with one of the next queries.
@@ -168,12 +175,14 @@ impl<T> Open<T> {
     }
 }
 
-/// Takes the first calls whose texts fit into one query, and at least one call.
+/// Takes the first calls whose texts fit into one query, and at least one call. None goes behind one that may take longer,
+/// as the wait for a row does.
 fn next_flight<T>(unsent: &mut VecDeque<(Call, T)>) -> VecDeque<(Call, T)> {
-    let mut size = 0;
+    let (mut size, mut longest) = (0, Duration::ZERO);
     let mut fits = |(call, _): &(Call, T)| {
         size += call.text.len() + 1;
-        size <= MOST
+        longest = longest.max(call.timeout);
+        size <= MOST && (longest < ROW_WAIT || call.timeout >= ROW_WAIT)
     };
     let count = unsent.iter().take_while(|it| fits(it)).count();
     let rest = unsent.split_off(count.max(1));
@@ -186,8 +195,6 @@ fn broken(error: std::io::Error) -> Cause {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use super::*;
 
     #[test]
@@ -202,5 +209,33 @@ mod tests {
             flights.push(flight.into_iter().map(|(_, it)| it).collect::<Vec<_>>());
         }
         assert_eq!(flights, [vec![0], vec![1], vec![2, 3], vec![4], vec![5]]);
+    }
+
+    fn calls(limits: &[u64]) -> VecDeque<(Call, u64)> {
+        let call = |&limit| (Call::statement("a", Duration::from_millis(limit)), limit);
+        limits.iter().map(call).collect()
+    }
+
+    // Section: guarantees.md#the-lock-goes-on
+    #[test]
+    fn a_call_that_cannot_wait_for_a_row_goes_behind_none_that_can() {
+        let mut unsent = calls(&[750, 500, 1_000, 1_000, 500]);
+        let flights = [next_flight(&mut unsent), next_flight(&mut unsent)];
+        assert_eq!(flights.map(|it| it.len()), [4, 1]);
+    }
+
+    // Section: guarantees.md#the-lock-goes-on
+    #[test]
+    fn the_time_limit_of_an_answered_call_is_none_for_those_behind_it() {
+        let at = Moment::from_nanos(1);
+        let silence = Silence::since(at);
+        let calls = calls(&[500, 1_000]);
+        let mut flight = Flight { at, calls };
+        let limit = |flight: &Flight<u64>| flight.answer_by(&silence);
+        assert_eq!(limit(&flight), Some(at.after(Duration::from_millis(500))));
+        flight.calls.pop_front();
+        assert_eq!(limit(&flight), Some(at.after(Duration::from_millis(1_500))));
+        flight.calls.pop_front();
+        assert_eq!(limit(&flight), None);
     }
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::{Call, ID, Peer, Reply, TTL, busy, holding, token};
+use super::{Call, ID, Peer, Reply, TTL, busy, cut, holding, token};
 use crate::backend::queue::order::Order;
 use crate::backend::queue::protocol::call::Note;
 use crate::backend::queue::protocol::message::Message;
@@ -40,24 +40,39 @@ fn a_renewal_that_failed_goes_with_the_first_calls_of_a_new_connection() {
         peer.queue.submit(peer.now, Request::Renew(ID));
         peer.call()
     };
-    // Cut off, refused, and due while there is no connection.
+    // Cut off, and due while there is no connection.
     let cut_off = renewal(&mut peer);
     peer.lose_connection(vec![cut_off]);
     peer.queue.connected(peer.now);
     let again = peer.call();
     assert!(matches!(again.call, Call::Renew { .. }));
     assert_eq!(token(&again), who);
-    peer.fail(again, busy());
-    peer.lose_connection(Vec::new());
-    peer.queue.connected(peer.now);
-    let again = peer.call();
     peer.reply(again, Reply::Ours(true));
     peer.lose_connection(Vec::new());
     peer.queue.submit(peer.now, Request::Renew(ID));
     peer.queue.connected(peer.now);
     let again = peer.call();
     peer.reply(again, Reply::Ours(true));
-    // The last one has been answered.
+    // The last one has been answered, or refused.
+    peer.lose_connection(Vec::new());
+    peer.queue.connected(peer.now);
+    peer.silent();
+    let refused = renewal(&mut peer);
+    peer.fail(refused, busy());
+    peer.lose_connection(Vec::new());
+    peer.queue.connected(peer.now);
+    peer.silent();
+}
+
+/// It may have waited for a row, and those behind it are not to wait for that again.
+#[cfg(any(feature = "mysql", feature = "postgres"))]
+#[test]
+fn a_renewal_during_which_a_connection_broke_waits_for_the_driver() {
+    let (mut peer, who) = holding();
+    peer.queue.submit(peer.now, Request::Renew(ID));
+    let renewal = peer.call();
+    peer.fail(renewal, cut());
+    peer.queue.were_in_the_way(vec![who]);
     peer.lose_connection(Vec::new());
     peer.queue.connected(peer.now);
     peer.silent();
