@@ -32,7 +32,9 @@ async fn a_sentinel_that_missed_the_failover_is_not_believed() {
     let stale = alone("locks", old.port()).await;
     fleet.failover().await;
     for _ in 0..10 {
-        let locks = connect(config(and(&stale, &fleet))).await;
+        // The other sentinels hear of it one after another.
+        let config = config(and(&stale, &fleet)).connect_timeout(TIME_LIMIT / 2);
+        let locks = connect(config).await;
         let guard = take(&locks, "key", LONG).await;
         assert_eq!(old.keys("*").await, [""; 0]);
         assert_eq!(master(&fleet).await.keys("lock:{*").await.len(), 1);
