@@ -77,9 +77,7 @@ async fn locks_whose_rows_stay_locked_cost_none_that_are_renewed_with_them() {
         }
         sleep(TTL / 3).await;
         // Nor do renewals that cannot be carried out go before all else, again and again.
-
         others.push(take(&locks, "free", TTL).await);
-
         assert!(keys.iter().any(LockGuard::is_held), "beside {stuck}");
         sleep(TTL).await;
         assert!(others.iter().all(LockGuard::is_held), "beside {stuck}");

@@ -125,7 +125,8 @@ impl Connection {
         }
         self.apart_until = self.apart_until.map(|_| now.after(APART));
         if self.procedures.have_quarantine() {
-            self.send(self.procedures.quarantined(), Task::Quarantine);
+            let quarantined = call(self.procedures.quarantined());
+            self.link.send(quarantined, Task::Quarantine);
         } else {
             self.queue.connected(now);
         }
@@ -221,24 +222,18 @@ impl Connection {
         self.check_at = now.after(CHECK_EVERY);
         for page in self.queue.held_since(last).chunks(CHECKED) {
             let tokens = page.iter().map(|it| it.token).collect();
-            let (name, args) = self.procedures.standing(page);
             // It waits for no row.
-            let call = SqlCall::procedure(name, &args, TIMEOUT);
-            self.link.send_first(call, Task::Check(tokens));
+            let standing = call(self.procedures.standing(page));
+            self.link.send_first(standing, Task::Check(tokens));
         }
     }
 
     /// Deletes what nobody has used for long.
     fn sweep(&mut self, now: Moment) {
         if let Some(after) = self.upkeep.as_mut().and_then(|it| it.begin(now)) {
-            let sweep = Procedures::sweep(after, SWEPT);
-            self.send(sweep, Task::Sweep);
+            let sweep = call(Procedures::sweep(after, SWEPT));
+            self.link.send(sweep, Task::Sweep);
         }
-    }
-
-    fn send(&mut self, (name, args): Procedure, task: Task) {
-        let call = SqlCall::procedure(name, &args, TIMEOUT);
-        self.link.send(call, task);
     }
 
     /// Gives calls to the next query. Each may wait for a row: renewals go before all others, and one that has waited in vain
@@ -268,6 +263,11 @@ impl Connection {
             }
         }
     }
+}
+
+/// A call that is about no claim.
+fn call((name, args): Procedure) -> SqlCall {
+    SqlCall::procedure(name, &args, TIMEOUT)
 }
 
 impl Member for Connection {

@@ -1,6 +1,6 @@
 //! Which calls wait before they are sent: while others that take rows are not answered. The server carries out the calls of a
-//! connection one after the other, and each about a lock whose row somebody keeps takes the better part of a second; behind
-//! many of them, renewals of other locks would come too late.
+//! connection one after the other, and each about a lock whose row somebody keeps takes 0.7 s or more; behind many of them,
+//! renewals of other locks would come too late.
 
 use std::collections::{HashMap, HashSet};
 
@@ -8,8 +8,8 @@ use crate::backend::sql::batch::{Batch, batches, takes_row};
 use crate::backend::sql::steps::{Call, Sent};
 use crate::types::key::LockKey;
 
-/// How many unanswered calls may take the row of one lock at first, and after many answers. More would gain nothing, and all
-/// of them would wait if somebody kept the row.
+/// How many unanswered calls may take the row of one lock at first, and after many answers: few, since all of them wait if
+/// somebody begins to keep the row.
 const FIRST: usize = 3;
 const MOST: usize = 8;
 
@@ -17,7 +17,7 @@ const MOST: usize = 8;
 #[derive(Debug)]
 pub(super) struct Asking {
     locks: HashMap<LockKey, Limit>,
-    /// Of all locks, except renewals: of these there is one for each lock that is held, and the others must not wait.
+    /// Of all locks together. Renewals do not count: one must not wait for those of other locks.
     all: Limit,
 }
 
@@ -128,7 +128,7 @@ fn locks(batch: &Batch) -> HashSet<&LockKey> {
     calls.filter_map(|it| takes_row(&it.call)).collect()
 }
 
-/// Whether it counts among those of all locks.
+/// Whether it counts among the calls of all locks.
 fn counts(batch: &Batch) -> bool {
     let mut calls = batch.calls().iter();
     calls.any(|it| takes_row(&it.call).is_some() && !is_renewal(&it.call))

@@ -33,7 +33,7 @@ pub(super) struct Claim {
     pub(super) noted: bool,
     /// How many renewals are on the way.
     pub(super) renewals: u32,
-    /// What has become of the last renewal that has an answer, or will have none.
+    /// What has become of the last renewal that is not on the way.
     pub(super) renewal: Renewal,
     /// Whether a brief renewal under its token has no answer. It may still arrive, and cut what a later call has
     /// extended.
@@ -54,10 +54,11 @@ pub(super) struct Claim {
     pub(super) refused: Option<Cause>,
 }
 
+/// What has become of a renewal.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Renewal {
     Done,
-    /// Nobody knows.
+    /// It has no answer, and will have none.
     Lost,
     /// The server has refused one for now, or left it unanswered for long, and has carried out none since.
     Refused,
@@ -192,8 +193,8 @@ impl Claim {
         }
     }
 
-    /// Whether its renewal goes with the first calls of a new connection, each of which may take long. Whoever counts parts
-    /// together has them renewed.
+    /// Whether its renewal goes with the first calls of a new connection, each of which may take long. A part is renewed when
+    /// its acquisition is.
     pub(super) fn is_late(&self) -> bool {
         self.is_held() && !self.is_part && self.renewal == Renewal::Lost && self.renewals == 0
     }

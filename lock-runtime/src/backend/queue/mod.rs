@@ -34,8 +34,6 @@ use crate::types::key::LockKey;
 use crate::types::terms::LeaseId;
 
 use chains::Chains;
-#[cfg(any(feature = "mysql", feature = "postgres"))]
-use claim::Renewal;
 use claim::{CLAIM_TTL, Claim, Stage};
 use protocol::call::{Bearer, Call, Sent};
 use protocol::step::Step;
@@ -157,35 +155,39 @@ impl<S: Step> Queue<S> {
         self.calls.splice(..0, calls);
     }
 
-    /// The renewals among that, except for those that keep others waiting.
-    #[cfg(feature = "mysql")]
-    pub(crate) fn renewals(&mut self) -> Vec<Sent<S>> {
-        let (ids, claims) = (&self.ids, &self.claims);
-        let was_refused = |bearer: &Bearer| {
-            let claim = ids.get(&bearer.token).and_then(|id| claims.get(id));
-            claim.is_some_and(Claim::was_refused)
-        };
-        let goes_first = |it: &mut Sent<S>| matches!(&it.call, Call::Renew { bearer, .. } if !was_refused(bearer));
-        self.calls.extract_if(.., goes_first).collect()
-    }
-
-    /// A connection has broken while these were to be carried out. Their renewals, if the server has waited for a row, would
-    /// keep those of others waiting again; the driver repeats them.
-    #[cfg(any(feature = "mysql", feature = "postgres"))]
-    pub(crate) fn were_in_the_way(&mut self, tokens: Vec<Token>) {
-        for token in tokens {
-            let id = self.ids.get(&token).copied();
-            if let Some(claim) = id.and_then(|id| self.claims.get_mut(&id)) {
-                claim.renewal = Renewal::Refused;
-            }
-        }
-    }
-
     /// Some calls among that.
     #[cfg(any(feature = "mysql", feature = "postgres"))]
     pub(crate) fn take_calls(&mut self, such: impl Fn(&Call<S>) -> bool) -> Vec<Sent<S>> {
         let calls = self.calls.extract_if(.., |it| such(&it.call));
         calls.collect()
+    }
+
+    /// The renewals among that, except for those that keep others waiting.
+    #[cfg(feature = "mysql")]
+    pub(crate) fn renewals(&mut self) -> Vec<Sent<S>> {
+        let calls = std::mem::take(&mut self.calls).into_iter();
+        let goes_first = |it: &Sent<S>| match &it.call {
+            Call::Renew { bearer, .. } => {
+                let claim = self.claim_of(bearer.token);
+                !claim.is_some_and(Claim::was_refused)
+            }
+            _ => false,
+        };
+        let (renewals, others) = calls.partition(goes_first);
+        self.calls = others;
+        renewals
+    }
+
+    /// A connection has broken while the server was to carry out the renewals with these tokens, and may have waited for a
+    /// row. First over the next connection, they would keep others waiting again. The driver repeats them.
+    #[cfg(any(feature = "mysql", feature = "postgres"))]
+    pub(crate) fn were_in_the_way(&mut self, tokens: Vec<Token>) {
+        for token in tokens {
+            let id = self.ids.get(&token).copied();
+            if let Some(claim) = id.and_then(|id| self.claims.get_mut(&id)) {
+                claim.renewal = claim::Renewal::Refused;
+            }
+        }
     }
 
     pub(crate) fn next_outcome(&mut self) -> Option<Outcome> {

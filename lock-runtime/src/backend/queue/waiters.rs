@@ -35,9 +35,9 @@ struct KeyWaiters {
     waiters: BTreeMap<LeaseId, Bearer>,
     /// Its position in the agenda; `None` while questions are in flight.
     ask_at: Option<Moment>,
-    /// How many are.
+    /// How many of these have no answer.
     unanswered: usize,
-    /// When to ask again, by the answers to the others.
+    /// When to ask again, by the answers so far.
     ask_again: Option<Moment>,
     pace: Pace,
 }

@@ -5,15 +5,14 @@ use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 
 use super::steps::{Call, Sent};
-use crate::backend::queue::protocol::call::{Bearer, Company};
+use super::time_limit::is_short;
+use crate::backend::queue::protocol::call::{Bearer, Company, LONGEST};
 use crate::backend::token::Token;
 use crate::types::key::LockKey;
 use crate::types::kind::Kind;
 
 /// The largest batch of acquires and releases: their locks are closed to others meanwhile.
 const MOST: usize = 64;
-/// The longest time limit of a call.
-const LONGEST: Duration = Duration::from_secs(1);
 /// The most leases that one call renews.
 const MOST_RENEWALS: usize = 100;
 
@@ -41,7 +40,7 @@ impl Batch {
         }
     }
 
-    /// How long its answer may take: no longer than that to any of its calls.
+    /// How long its answer may take: the shortest time limit of its calls.
     pub(crate) fn timeout(&self) -> Duration {
         let timeouts = self.calls().iter().map(|it| it.call.timeout());
         timeouts.min().unwrap_or(LONGEST)
@@ -91,7 +90,9 @@ pub(crate) fn batches(calls: Vec<Sent>, apart: bool) -> Vec<Batch> {
     // In the order of full names, as in batches of acquisitions: two of them do not wait for each other in a circle.
     renewals.sort_by_cached_key(|it| it.call.key().map(|key| format!("{key}}}")));
     // Those that cannot wait long go first, and by themselves.
-    let (short, long): (Vec<_>, Vec<_>) = renewals.into_iter().partition(|it| is_short(&it.call));
+    let (short, long): (Vec<_>, Vec<_>) = renewals
+        .into_iter()
+        .partition(|it| is_short(it.call.timeout()));
     cut(short, MOST_RENEWALS, Batch::Renewals, &mut batches);
     cut(long, MOST_RENEWALS, Batch::Renewals, &mut batches);
     cut(common, MOST, Batch::Many, &mut batches);
@@ -155,11 +156,6 @@ fn cut(mut calls: Vec<Sent>, most: usize, batch: fn(Vec<Sent>) -> Batch, batches
         });
         calls = rest;
     }
-}
-
-/// Whether its answer may not take as long as a wait for a row.
-fn is_short(call: &Call) -> bool {
-    call.timeout() < LONGEST
 }
 
 /// The lock of a call that takes its row, of which a connection may have many.

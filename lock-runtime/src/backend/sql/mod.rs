@@ -12,5 +12,6 @@ pub(crate) mod replies;
 pub(crate) mod row;
 pub(crate) mod session;
 pub(crate) mod steps;
+pub(crate) mod time_limit;
 pub(crate) mod trouble;
 pub(crate) mod upkeep;

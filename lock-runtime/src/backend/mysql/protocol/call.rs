@@ -4,10 +4,11 @@ use std::fmt::Write as _;
 use std::time::Duration;
 
 use super::arg::Arg;
+use crate::backend::sql::time_limit::beyond_rows;
 
-/// For how long the server lets a call wait for a row that another transaction has, before it answers with an error. It
-/// counts in whole seconds.
-pub(crate) const ROW_WAIT: Duration = Duration::from_secs(1);
+/// The server lets a call wait for a row that another transaction has for a second, as long as the longest time limit, before
+/// it answers with an error. It counts in whole seconds.
+const BEYOND: Duration = Duration::from_millis(500);
 
 #[derive(Clone, Debug)]
 pub(crate) struct Call {
@@ -31,7 +32,7 @@ impl Call {
         Self {
             text,
             is_procedure: true,
-            timeout: beyond_rows(timeout),
+            timeout: beyond_rows(timeout, BEYOND),
         }
     }
 
@@ -40,16 +41,7 @@ impl Call {
         Self {
             text: text.into(),
             is_procedure: false,
-            timeout: beyond_rows(timeout),
+            timeout: beyond_rows(timeout, BEYOND),
         }
-    }
-}
-
-/// A server that waits for a row is not silent, unless the lease is too short to find out.
-fn beyond_rows(timeout: Duration) -> Duration {
-    if timeout < ROW_WAIT {
-        timeout
-    } else {
-        timeout + ROW_WAIT / 2
     }
 }

@@ -7,13 +7,13 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::task::{Context, Waker};
-use std::time::Duration;
 
 use super::dialer::Opened;
 use super::wire::Wire;
 use crate::backend::mysql::protocol::answer::{Answer, Gathering};
-use crate::backend::mysql::protocol::call::{Call, ROW_WAIT};
+use crate::backend::mysql::protocol::call::Call;
 use crate::backend::mysql::protocol::packet::strange;
+use crate::backend::sql::time_limit::is_short;
 use crate::backend::transport::silence::Silence;
 use crate::base::clock::Moment;
 use crate::types::error::Cause;
@@ -27,6 +27,7 @@ pub(super) struct Open<T> {
     in_flight: Option<Flight<T>>,
     /// The calls that go with the next query, before all others.
     urgent: VecDeque<(Call, T)>,
+    /// Those that go with one of the next ones.
     unsent: VecDeque<(Call, T)>,
     /// Of the first call in flight.
     gathering: Gathering,
@@ -91,13 +92,10 @@ impl<T> Open<T> {
     pub(super) fn take_unsent(&mut self, such: impl Fn(&T) -> bool) -> Vec<T> {
         let mut taken = Vec::new();
         for calls in [&mut self.urgent, &mut self.unsent] {
-            for (call, to) in std::mem::take(calls) {
-                if such(&to) {
-                    taken.push(to);
-                } else {
-                    calls.push_back((call, to));
-                }
-            }
+            let all = std::mem::take(calls).into_iter();
+            let (these, others): (VecDeque<_>, _) = all.partition(|(_, to)| such(to));
+            taken.extend(these.into_iter().map(|(_, to)| to));
+            *calls = others;
         }
         taken
     }
@@ -107,9 +105,8 @@ impl<T> Open<T> {
         if self.is_in_flight() || !self.has_unsent() {
             return false;
         }
-        for call in self.urgent.drain(..).rev() {
-            self.unsent.push_front(call);
-        }
+        self.urgent.append(&mut self.unsent);
+        std::mem::swap(&mut self.urgent, &mut self.unsent);
         let calls = next_flight(&mut self.unsent);
         let texts: Vec<_> = calls.iter().map(|(call, _)| &*call.text).collect();
         self.wire.query(&texts.join(";"));
@@ -143,8 +140,7 @@ impl<T> Open<T> {
 
     fn answered(&mut self, answer: Answer) -> Result<(T, Answer), Cause> {
         let flight = self.in_flight.as_mut();
-        let flight = flight.ok_or_else(|| broken(strange()))?;
-        let first = flight.calls.pop_front();
+        let first = flight.and_then(|it| it.calls.pop_front());
         let (_, to) = first.ok_or_else(|| broken(strange()))?;
         if let Err(error) = &answer {
             // What is behind it was not carried out.
@@ -175,14 +171,14 @@ impl<T> Open<T> {
     }
 }
 
-/// Takes the first calls whose texts fit into one query, and at least one call. None goes behind one that may take longer,
-/// as the wait for a row does.
+/// Takes the first calls whose texts fit into one query, and at least one call. Those that cannot wait for a row go behind none
+/// that can.
 fn next_flight<T>(unsent: &mut VecDeque<(Call, T)>) -> VecDeque<(Call, T)> {
-    let (mut size, mut longest) = (0, Duration::ZERO);
+    let (mut size, mut may_wait) = (0, false);
     let mut fits = |(call, _): &(Call, T)| {
         size += call.text.len() + 1;
-        longest = longest.max(call.timeout);
-        size <= MOST && (longest < ROW_WAIT || call.timeout >= ROW_WAIT)
+        may_wait |= !is_short(call.timeout);
+        size <= MOST && may_wait != is_short(call.timeout)
     };
     let count = unsent.iter().take_while(|it| fits(it)).count();
     let rest = unsent.split_off(count.max(1));
@@ -195,6 +191,8 @@ fn broken(error: std::io::Error) -> Cause {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
 
     #[test]

@@ -10,7 +10,11 @@ use postgres_protocol::message::frontend;
 use super::arg::Arg;
 use super::mark::Mark;
 use super::statement::Statement;
+use crate::backend::sql::time_limit::beyond_rows;
 
+/// The functions wait for a row for 700 ms: where another call waits for the same row, first until that one gives up, and
+/// then again. With the longest time limit of a call, that is 400 ms more than both.
+const BEYOND: Duration = Duration::from_millis(800);
 /// Values are text, in both directions.
 const TEXT: i16 = 0;
 
@@ -20,17 +24,6 @@ pub(crate) struct Call {
     pub(crate) args: Vec<Arg>,
     /// How long the server may be silent before the connection counts as broken.
     pub(crate) timeout: Duration,
-}
-
-/// A server that waits for a row is not silent, unless the lease is too short to find out. The functions wait for 700 ms:
-/// where another call waits for the same row, first until that one gives up, and then again.
-fn beyond_rows(timeout: Duration) -> Duration {
-    const LONG: Duration = Duration::from_secs(1);
-    if timeout < LONG {
-        timeout
-    } else {
-        timeout + Duration::from_millis(800)
-    }
 }
 
 /// The server's knowledge of a statement.
@@ -50,7 +43,7 @@ impl Call {
         Self {
             statement,
             args,
-            timeout: beyond_rows(timeout),
+            timeout: beyond_rows(timeout, BEYOND),
         }
     }
 

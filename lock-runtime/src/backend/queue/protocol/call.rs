@@ -12,6 +12,9 @@ use crate::types::key::LockKey;
 use crate::types::terms::Terms;
 use crate::types::ticket_id::TicketId;
 
+/// The longest time limit of a call.
+pub(crate) const LONGEST: Duration = Duration::from_secs(1);
+
 /// An acquisition that bears a token, which changes if it has to start over.
 #[derive(Clone, Debug)]
 pub(crate) struct Bearer {
@@ -158,7 +161,6 @@ impl<S: Step> Call<S> {
 
     /// How long its answer may take.
     pub(crate) fn timeout(&self) -> Duration {
-        const LONGEST: Duration = Duration::from_secs(1);
         match self {
             Self::Acquire { bearer, .. }
             | Self::Leave(bearer)

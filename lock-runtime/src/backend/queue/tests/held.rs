@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::{Call, ID, Peer, Reply, TTL, busy, cut, holding, token};
+use super::{Call, ID, Peer, Reply, TTL, busy, holding, token};
 use crate::backend::queue::order::Order;
 use crate::backend::queue::protocol::call::Note;
 use crate::backend::queue::protocol::message::Message;
@@ -71,7 +71,7 @@ fn a_renewal_during_which_a_connection_broke_waits_for_the_driver() {
     let (mut peer, who) = holding();
     peer.queue.submit(peer.now, Request::Renew(ID));
     let renewal = peer.call();
-    peer.fail(renewal, cut());
+    peer.fail(renewal, super::cut());
     peer.queue.were_in_the_way(vec![who]);
     peer.lose_connection(Vec::new());
     peer.queue.connected(peer.now);
