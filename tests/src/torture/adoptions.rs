@@ -1,8 +1,9 @@
 //! What became of tickets: who asked for each, and what the answer was.
 
 use std::{
-    collections::{BTreeMap, BTreeSet},
+    collections::BTreeMap,
     fs, io,
+    ops::Range,
     path::Path,
     sync::atomic::{AtomicU32, Ordering},
     time::Duration,
@@ -28,8 +29,8 @@ pub(super) struct Adoptions {
 /// What happened to a ticket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
-    /// It was made; asked for at that moment, for so long.
-    Issued(Duration, Duration),
+    /// It was made of this lock; asked for at that moment, for so long.
+    Issued(usize, Duration, Duration),
     /// A request for it began.
     Asked,
     /// That request has the lock.
@@ -69,10 +70,10 @@ impl Adoptions {
         })
     }
 
-    /// Notes a ticket that was asked for at that moment.
-    pub(super) fn issued(&self, ticket: &Ticket, from: Duration, time: Duration) {
+    /// Notes a ticket of a lock that was asked for at that moment.
+    pub(super) fn issued(&self, ticket: &Ticket, key: usize, from: Duration, time: Duration) {
         let (from, time) = (from.as_nanos(), time.as_nanos());
-        let what = format_args!("{} 0 issued {from} {time}", name(ticket));
+        let what = format_args!("{} 0 issued {key} {from} {time}", name(ticket));
         self.log.note(monotonic(), what);
     }
 
@@ -138,7 +139,9 @@ fn parse(process: &str, at: Duration, words: &str) -> Event {
         ticket: ticket.to_owned(),
         request: (process.to_owned(), number.parse().expect("a number")),
         kind: match *what {
-            ["issued", from, time] => Kind::Issued(nanos(from), nanos(time)),
+            ["issued", key, from, time] => {
+                Kind::Issued(key.parse().expect("a key"), nanos(from), nanos(time))
+            }
             ["asked"] => Kind::Asked,
             ["adopted"] => Kind::Adopted,
             ["refused"] => Kind::Refused,
@@ -152,62 +155,116 @@ fn parse(process: &str, at: Duration, words: &str) -> Event {
 #[derive(Debug, Default)]
 pub(super) struct Fate {
     ticket: String,
-    /// When it was asked for, when it was made, and for how long.
-    issued: Option<[Duration; 3]>,
-    /// The requests that are not known to have been refused.
-    open: BTreeSet<(String, u32)>,
-    /// When the last refusal came.
-    refused: Option<Duration>,
-    /// When each request that had the lock began.
-    pub(super) adopters: Vec<Duration>,
+    /// Unknown if who made it was killed before it could note it.
+    issued: Option<Issued>,
+    requests: BTreeMap<(String, u32), Asked>,
+}
+
+/// How a ticket was made.
+#[derive(Clone, Copy, Debug)]
+struct Issued {
+    key: usize,
+    /// When it was asked for.
+    from: Duration,
+    made: Duration,
+    time: Duration,
+}
+
+/// A request for a ticket.
+#[derive(Debug)]
+struct Asked {
+    from: Duration,
+    /// When and how it ended.
+    end: Option<(Duration, Kind)>,
 }
 
 /// What became of each ticket, from the events in the order of their times.
 pub(super) fn fates(events: &[Event]) -> Vec<Fate> {
     let mut fates: BTreeMap<&str, Fate> = BTreeMap::new();
-    let mut asked = BTreeMap::new();
     for event in events {
         let fate = fates.entry(&event.ticket).or_insert_with(|| Fate {
             ticket: event.ticket.clone(),
             ..Fate::default()
         });
+        let (at, request) = (event.at, event.request.clone());
         match event.kind {
-            Kind::Issued(from, time) => fate.issued = Some([from, event.at, time]),
+            Kind::Issued(key, from, time) => {
+                let made = at;
+                fate.issued = Some(Issued {
+                    key,
+                    from,
+                    made,
+                    time,
+                });
+            }
             Kind::Asked => {
-                asked.insert(&event.request, event.at);
-                fate.open.insert(event.request.clone());
+                let asked = Asked {
+                    from: at,
+                    end: None,
+                };
+                fate.requests.insert(request, asked);
             }
-            Kind::Adopted => fate.adopters.push(asked[&event.request]),
-            Kind::Refused => {
-                fate.open.remove(&event.request);
-                // The last one: an earlier one may be of somebody behind a request that adopted the ticket and was
-                // stopped, which is refused when its own lease has ended.
-                fate.refused = Some(event.at);
+            end => {
+                let asked = fate.requests.get_mut(&request).expect("it was asked for");
+                asked.end = Some((at, end));
             }
-            Kind::Unknown => {}
         }
     }
     fates.into_values().collect()
 }
 
+impl Asked {
+    fn adopted(&self) -> bool {
+        matches!(self.end, Some((_, Kind::Adopted)))
+    }
+
+    fn refused(&self) -> Option<Duration> {
+        let (at, end) = self.end?;
+        (end == Kind::Refused).then_some(at)
+    }
+
+    /// Whether it may have had the lock. One that adopted the ticket and was stopped is refused when its lease has ended.
+    fn may_have_adopted(&self, ttl: Duration) -> bool {
+        self.refused()
+            .is_none_or(|at| at.saturating_sub(self.from) >= ttl.saturating_sub(SLACK))
+    }
+}
+
 impl Fate {
+    /// When each request that had the lock began.
+    pub(super) fn adopters(&self) -> impl Iterator<Item = Duration> {
+        let adopters = self.requests.values().filter(|it| it.adopted());
+        adopters.map(|it| it.from)
+    }
+
+    /// The number of its lock, and when that was open to nobody: from the moment at which it was made, until somebody asked
+    /// for it who may have got it, or until its time was over.
+    pub(super) fn closed(&self, ttl: Duration) -> Option<(usize, Range<Duration>)> {
+        let issued = self.issued?;
+        let takers = self.requests.values();
+        let takers = takers.filter(|it| it.may_have_adopted(ttl));
+        let until = takers.map(|it| it.from).chain([issued.sure()]).min()?;
+        Some((issued.key, issued.made..until))
+    }
+
     /// What of it must not be.
     pub(super) fn wrong(&self, promises: Promises) -> Vec<String> {
         let mut wrong = Vec::new();
-        if promises.tickets && self.adopters.len() > 1 {
-            wrong.push(format!("{} requests adopted it", self.adopters.len()));
+        let adopters: Vec<_> = self.adopters().collect();
+        if promises.tickets && adopters.len() > 1 {
+            wrong.push(format!("{} requests adopted it", adopters.len()));
         }
-        let Some([from, made, time]) = self.issued else {
-            // Who made it was killed before it could note it.
+        let Some(issued) = self.issued else {
             return self.describe(wrong);
         };
-        let sure = from + time.saturating_sub(SLACK);
-        let valid = self.refused.is_some_and(|it| it < sure);
-        if promises.tickets && valid && self.open.is_empty() && self.adopters.is_empty() {
+        let refused: Option<Vec<_>> = self.requests.values().map(Asked::refused).collect();
+        // The last one: an earlier one may be of somebody behind a request that adopted the ticket and was stopped.
+        let last = refused.and_then(|it| it.into_iter().max());
+        if promises.tickets && last.is_some_and(|it| it < issued.sure()) {
             wrong.push("was refused to everybody within its time".to_owned());
         }
-        for asked in &self.adopters {
-            let late = asked.saturating_sub(made + time);
+        for asked in adopters {
+            let late = asked.saturating_sub(issued.made + issued.time);
             if promises.expiry && late > SLACK {
                 wrong.push(format!("was adopted {late:?} after its time"));
             }
@@ -219,6 +276,13 @@ impl Fate {
         let ticket = &self.ticket;
         let wrong = wrong.into_iter();
         wrong.map(|it| format!("ticket {ticket}: {it}")).collect()
+    }
+}
+
+impl Issued {
+    /// Until when it is valid at the least.
+    fn sure(&self) -> Duration {
+        self.from + self.time.saturating_sub(SLACK)
     }
 }
 
@@ -242,6 +306,10 @@ mod tests {
     }
 
     fn wrong_with(promises: Promises, requests: &[(u64, u64, Kind)]) -> usize {
+        fate(requests).wrong(promises).len()
+    }
+
+    fn fate(requests: &[(u64, u64, Kind)]) -> Fate {
         let ms = Duration::from_millis;
         let event = |at, request: usize, kind| Event {
             at: ms(at),
@@ -249,14 +317,13 @@ mod tests {
             request: ("1".to_owned(), u32::try_from(request).expect("few")),
             kind,
         };
-        let mut events = vec![event(110, 0, Kind::Issued(ms(100), ms(300)))];
+        let mut events = vec![event(110, 0, Kind::Issued(7, ms(100), ms(300)))];
         for (number, (from, until, end)) in requests.iter().enumerate() {
             events.push(event(*from, number, Kind::Asked));
             events.push(event(*until, number, *end));
         }
         events.sort_by_key(|it| it.at);
-        let fates = fates(&events);
-        fates.iter().flat_map(|it| it.wrong(promises)).count()
+        fates(&events).remove(0)
     }
 
     #[test]
@@ -293,6 +360,25 @@ mod tests {
             ..KEPT
         };
         assert_eq!((wrong_with(kept, &early), wrong_with(kept, &late)), (1, 0));
+    }
+
+    /// From when until when the lock of the ticket is closed, in milliseconds; leases last 50.
+    fn closed(requests: &[(u64, u64, Kind)]) -> (u128, u128) {
+        let closed = fate(requests).closed(Duration::from_millis(50));
+        let (key, closed) = closed.expect("it was made");
+        assert_eq!(key, 7);
+        (closed.start.as_millis(), closed.end.as_millis())
+    }
+
+    #[test]
+    fn a_ticket_keeps_its_lock_closed_until_somebody_may_have_it() {
+        assert_eq!(closed(&[]), (110, 380));
+        let refused = (120, 140, Kind::Refused);
+        assert_eq!(closed(&[refused, (200, 210, Kind::Adopted)]), (110, 200));
+        assert_eq!(closed(&[refused, (200, 210, Kind::Unknown)]), (110, 200));
+        assert_eq!(closed(&[refused]), (110, 380));
+        // Its own lease may have ended meanwhile.
+        assert_eq!(closed(&[(120, 160, Kind::Refused)]), (110, 120));
     }
 
     #[test]

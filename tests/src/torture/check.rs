@@ -180,12 +180,41 @@ impl Report {
         }
     }
 
-    /// Each ticket has one adopter.
-    pub(super) fn check_tickets(&mut self, events: &[adoptions::Event], promises: Promises) {
-        let fates = adoptions::fates(events);
-        self.adoptions = fates.iter().map(|it| it.adopters.len()).sum();
+    /// Each ticket has one adopter, and nobody else gets its lock before.
+    pub(super) fn check_tickets(
+        &mut self,
+        events: &[Event],
+        tickets: &[adoptions::Event],
+        promises: Promises,
+    ) {
+        let fates = adoptions::fates(tickets);
+        self.adoptions = fates.iter().map(|it| it.adopters().count()).sum();
         let wrong = fates.iter().flat_map(|it| it.wrong(promises));
         self.violations.extend(wrong);
+        if promises.exclusive && promises.tickets {
+            let closed = fates.iter().filter_map(|it| it.closed(promises.ttl));
+            self.check_kept(events, closed);
+        }
+    }
+
+    /// Nobody enters while a ticket keeps the lock closed.
+    fn check_kept(
+        &mut self,
+        events: &[Event],
+        closed: impl Iterator<Item = (usize, Range<Duration>)>,
+    ) {
+        let mut entered: BTreeMap<(usize, Duration), Grant> = BTreeMap::new();
+        for Event { at, grant, .. } in events.iter().filter(|it| it.kind == Kind::Enter) {
+            entered.insert((grant.key, *at), *grant);
+        }
+        for (key, time) in closed.filter(|(_, time)| !time.is_empty()) {
+            for ((_, at), grant) in entered.range((key, time.start)..(key, time.end)) {
+                let (key, until) = (lock_name(key), time.end);
+                let what =
+                    format!("{key}: {grant} entered at {at:?}, closed by a ticket until {until:?}");
+                self.violations.push(what);
+            }
+        }
     }
 
     /// In the order of first polls, whoever holds a lock alone has a larger fence than all before, and whoever shares it
@@ -404,6 +433,22 @@ mod tests {
         let mut events: Vec<_> = (0..50).flat_map(handed_on).collect();
         events.push(event(2, Kind::Asked, 900));
         assert_eq!(still(&events), (0, None));
+    }
+
+    #[test]
+    fn nobody_enters_a_lock_that_a_ticket_keeps_closed() {
+        let ms = Duration::from_millis;
+        let events =
+            [100, 110, 199, 200].map(|at| Event::poll(1, Mode::Alone, Kind::Enter, at, at));
+        let found = |key, time: Range<Duration>| {
+            let mut report = Report::default();
+            report.check_kept(&events, [(key, time)].into_iter());
+            report.violations.len()
+        };
+        assert_eq!(found(0, ms(101)..ms(200)), 2);
+        assert_eq!(found(0, ms(201)..ms(300)), 0);
+        assert_eq!(found(0, ms(150)..ms(100)), 0);
+        assert_eq!(found(1, ms(100)..ms(300)), 0);
     }
 
     #[test]

@@ -163,7 +163,7 @@ async fn stop(crew: &mut Crew, healed: &[Duration]) -> (Report, Chains, Option<H
     report.violations.extend(panics);
     report.check_closed(&events, &crew.closed);
     report.check_served(&events, &crew.served);
-    report.check_tickets(&crew.tickets(), promises);
+    report.check_tickets(&events, &crew.tickets(), promises);
     // A fence that was given twice does not tell whose a write is.
     for key in (0..KEYS).filter(|_| promises.fences) {
         let writes = crew.writes(key).await;

@@ -152,7 +152,7 @@ impl Worker {
             }
         };
         self.history.note(Kind::Issued, grant);
-        self.adoptions.issued(&ticket, from, time);
+        self.adoptions.issued(&ticket, grant.key, from, time);
         let mut tell = redis::cmd("XADD");
         tell.arg((STREAM, "MAXLEN", "~", KEPT, "*"))
             .arg((grant.key, ticket.to_string()));
