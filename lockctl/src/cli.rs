@@ -341,6 +341,10 @@ pub(crate) struct ServeArgs {
     /// Where to listen; anything but loopback shows the locks to the network, without encryption
     #[arg(long, default_value = "127.0.0.1:8088", value_name = "ADDRESS")]
     pub(crate) listen: SocketAddr,
+    /// A name under which users reach the page through a proxy; may be given several times. Other names than these and
+    /// those of this machine are refused
+    #[arg(long, value_name = "NAME")]
+    pub(crate) host: Vec<String>,
     /// What a user has to know to revoke locks, 16 characters or more; without it nobody can. `ps` shows it to other
     /// users, unless it is in the variable
     #[arg(long, env = "LOCKCTL_TOKEN", hide_env_values = true)]

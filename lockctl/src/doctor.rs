@@ -12,13 +12,14 @@ use crate::words::tame;
 pub(crate) async fn doctor(store: &StoreArgs, output: &Output) -> Done {
     let locks = connect(store).await?;
     let findings = locks.diagnose().await?;
-    for finding in &findings {
+    let shown = findings.iter().try_for_each(|finding| {
         if output.is_json() {
-            output::object(finding)?;
+            output::object(finding)
         } else {
-            show(finding)?;
+            show(finding)
         }
-    }
+    });
+    output::unless_closed(shown)?;
     Ok(match findings.iter().map(|it| it.severity).max() {
         Some(Severity::Error) => Exit::Errors,
         Some(Severity::Warning) => Exit::Warnings,

@@ -17,11 +17,12 @@ use crate::words::{count, tame};
 pub(crate) async fn graph(store: &StoreArgs, output: &Output) -> Done {
     let locks = connect(store).await?;
     let graph = locks.graph().await?;
-    if output.is_json() {
-        write(&graph)?;
+    let shown = if output.is_json() {
+        write(&graph)
     } else {
-        show(&graph)?;
-    }
+        show(&graph)
+    };
+    output::unless_closed(shown)?;
     for server in &graph.unanswered {
         let text = format!("{server}: the locks of this server are missing");
         output.note(&record::Unanswered { unanswered: server }, &text);

@@ -60,6 +60,14 @@ impl Output {
     }
 }
 
+/// What was not written since nobody reads it any more is not missing.
+pub(crate) fn unless_closed(written: io::Result<()>) -> io::Result<()> {
+    match written {
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+        written => written,
+    }
+}
+
 /// An object on a line of its own.
 pub(crate) fn object(object: &impl Serialize) -> io::Result<()> {
     let mut out = io::stdout().lock();

@@ -3,6 +3,7 @@
 use std::io::{self, BufRead as _, Write as _};
 use std::time::SystemTime;
 
+use lock_runtime::LockKey;
 use lock_runtime::inspect::Status;
 
 use crate::cli::{ReleaseArgs, StoreArgs};
@@ -13,7 +14,7 @@ use crate::log;
 use crate::output;
 use crate::output::{Output, YELLOW, is_interactive};
 use crate::record;
-use crate::revoking::{self, prospects};
+use crate::revoking::{self, Revocation, prospects};
 use crate::store::connect;
 use crate::words::{count, tame};
 
@@ -22,20 +23,32 @@ pub(crate) async fn release(store: &StoreArgs, args: &ReleaseArgs, output: &Outp
     let key = key(&args.key)?;
     let mut status = locks.status(&key).await?;
     log::complete(&locks, &mut status).await;
-    if !status.holders.is_empty() && !args.yes {
-        confirm(&status)?;
-    }
-    let released = locks.force_release(&key).await?;
-    if output.is_json() {
+    let released = if args.yes {
+        locks.force_release(&key).await?
+    } else {
+        if !status.holders.is_empty() {
+            confirm(&status)?;
+        }
+        match revoking::revoke(&locks, &key, &revoking::ids(&status)).await? {
+            Revocation::Free => 0,
+            Revocation::Changed => return Err(Failure::Refused(changed(&key))),
+            Revocation::Done(then, released) => {
+                status = then;
+                released
+            }
+        }
+    };
+    let told = if output.is_json() {
         output::object(&record::Release {
             key: &key,
             released,
             holders: status.holders.iter().map(Into::into).collect(),
             waiters: status.waiting,
-        })?;
+        })
     } else {
-        tell(&status, released)?;
-    }
+        tell(&status, released)
+    };
+    output::unless_closed(told)?;
     Ok(match released {
         0 => Exit::Free,
         _ => Exit::Success,
@@ -46,21 +59,25 @@ pub(crate) async fn release(store: &StoreArgs, args: &ReleaseArgs, output: &Outp
 fn confirm(status: &Status) -> Result<(), Failure> {
     let key = tame(status.key.as_str());
     let mut stderr = anstream::stderr().lock();
-    for line in prospects(status) {
-        writeln!(stderr, "{line}")?;
-    }
-    if !is_interactive() {
+    let mut lines = prospects(status).into_iter();
+    let shown = lines.try_for_each(|line| writeln!(stderr, "{line}"));
+    if shown.is_err() || !is_interactive() {
         let message = format!("`{key}` is held and nobody can be asked: say --yes to revoke it");
         return Err(Failure::Refused(message));
     }
-    write!(stderr, "{YELLOW}Revoke `{key}`?{YELLOW:#} [y/N] ")?;
-    stderr.flush()?;
     let mut answer = String::new();
-    io::stdin().lock().read_line(&mut answer)?;
+    let asked = write!(stderr, "{YELLOW}Revoke `{key}`?{YELLOW:#} [y/N] ")
+        .and_then(|()| stderr.flush())
+        .and_then(|()| io::stdin().lock().read_line(&mut answer));
     match answer.trim() {
-        "y" | "Y" | "yes" => Ok(()),
+        "y" | "Y" | "yes" if asked.is_ok() => Ok(()),
         _ => Err(Failure::Refused("nothing was changed".to_owned())),
     }
+}
+
+fn changed(key: &LockKey) -> String {
+    let key = tame(key.as_str());
+    format!("`{key}` has got another holder in the meantime: nothing was changed")
 }
 
 fn tell(status: &Status, released: usize) -> io::Result<()> {

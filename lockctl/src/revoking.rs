@@ -1,10 +1,12 @@
-//! What people have to know before they revoke a lock.
+//! What people have to know before they revoke a lock, and the revocation of what they have seen.
 
 use std::time::Duration;
 
 use lock_runtime::inspect::{Holder, Status};
+use lock_runtime::{LockError, LockKey, LockManager};
 
 use crate::duration::{clock, short};
+use crate::log;
 use crate::words::{count, tame};
 
 /// How many holders are described; a shared lock may have thousands.
@@ -12,6 +14,49 @@ const MOST: usize = 5;
 
 const FENCES: &str = "Work that is revoked may still write until it stops. A resource that compares fencing tokens \
     rejects such a write once the next holder has written; no store records whether yours does.";
+
+/// What came of a revocation.
+#[derive(Debug)]
+pub(crate) enum Revocation {
+    /// Nobody held the lock.
+    Free,
+    /// Somebody holds it who was not seen: nothing was changed.
+    Changed,
+    /// It was taken from so many of these holders.
+    Done(Status, usize),
+}
+
+/// Revokes a lock whose holders the user has seen, unless it has another one by now.
+///
+/// A lock that is granted within the last round trips is revoked all the same: stores do not compare holders.
+pub(crate) async fn revoke(
+    locks: &LockManager,
+    key: &LockKey,
+    seen: &[Box<str>],
+) -> Result<Revocation, LockError> {
+    let mut status = locks.status(key).await?;
+    if newcomer(seen, &status).is_some() {
+        return Ok(Revocation::Changed);
+    }
+    if status.holders.is_empty() {
+        return Ok(Revocation::Free);
+    }
+    log::complete(locks, &mut status).await;
+    Ok(match locks.force_release(key).await? {
+        0 => Revocation::Free,
+        holders => Revocation::Done(status, holders),
+    })
+}
+
+/// A holder that was not seen.
+pub(crate) fn newcomer<'a>(seen: &[Box<str>], status: &'a Status) -> Option<&'a Holder> {
+    status.holders.iter().find(|it| !seen.contains(&it.id))
+}
+
+/// How the holders of a lock are told from later ones.
+pub(crate) fn ids(status: &Status) -> Vec<Box<str>> {
+    status.holders.iter().map(|it| it.id.clone()).collect()
+}
 
 /// Who holds the lock, since when and whether it is alive, how many wait, and what may go wrong: a sentence each.
 pub(crate) fn prospects(status: &Status) -> Vec<String> {

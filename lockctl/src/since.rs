@@ -64,6 +64,11 @@ pub(crate) struct Watched {
 }
 
 impl Watched {
+    /// A look has failed: nobody knows since when those are there that the next one finds.
+    pub(crate) fn missed(&mut self) {
+        self.has_looked = false;
+    }
+
     /// Completes a look with what is known of those that were there before. Whoever was not there has got its lock since
     /// the look before this one.
     pub(crate) fn complete(&mut self, overview: &mut Overview, now: SystemTime) {
@@ -88,6 +93,20 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
+
+    #[tokio::test]
+    async fn whoever_came_while_nobody_could_look_has_no_time() {
+        let locks = LockManager::connect("memory:").await.expect("a store");
+        let mut watched = Watched::default();
+        let mut seen = locks.overview("*").await.expect("an overview");
+        watched.complete(&mut seen, SystemTime::now());
+        watched.missed();
+        let _held = locks.lock("key").acquire().await.expect("a lock");
+        let mut seen = locks.overview("*").await.expect("an overview");
+        seen.locks[0].holders[0].since = None;
+        watched.complete(&mut seen, SystemTime::now());
+        assert_eq!(seen.locks[0].holders[0].since, None);
+    }
 
     #[tokio::test]
     async fn whoever_was_there_before_keeps_its_time_and_a_newcomer_has_that_of_the_look() {

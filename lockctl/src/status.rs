@@ -20,12 +20,13 @@ pub(crate) async fn status(store: &StoreArgs, args: &StatusArgs, output: &Output
     let locks = connect(store).await?;
     let mut status = locks.status(key(&args.key)).await?;
     log::complete(&locks, &mut status).await;
-    if output.is_json() {
-        output::object(&record::Status::from(&status))?;
+    let shown = if output.is_json() {
+        output::object(&record::Status::from(&status))
     } else {
         status.waiters.truncate(args.queue);
-        show(&status)?;
-    }
+        show(&status)
+    };
+    output::unless_closed(shown)?;
     let exit = if status.holders.is_empty() {
         Exit::Free
     } else {

@@ -2,12 +2,16 @@
 //!
 //! Section: guarantees.md#when-a-replica-takes-over
 
-use std::{net::SocketAddr, time::Duration};
+use std::{
+    net::SocketAddr,
+    sync::atomic::{AtomicBool, Ordering},
+    time::Duration,
+};
 
 use lock_runtime::{LockConfig, LockError, LockManager};
 use tests::{
-    LONG, RedisServer, SentinelFleet, TIME_LIMIT, connect, granted, queue, release, take,
-    take_turn, timed, unique, within,
+    LONG, Proxy, RedisServer, SentinelFleet, TIME_LIMIT, Verdict, connect, granted, queue, release,
+    take, take_turn, timed, unique, within,
 };
 use tokio::{
     io::copy_bidirectional,
@@ -181,6 +185,36 @@ async fn replicas_of_another_server_behind_the_same_address_confirm_nothing() {
     let connected = within(TIME_LIMIT, LockManager::connect(config)).await;
     let text = connected.map(drop).expect_err("two servers").to_string();
     assert!(text.contains("leads to several servers"), "{text}");
+}
+
+/// Else the replicas of a server that does not have the lock would confirm it.
+#[tokio::test]
+async fn a_grant_is_not_confirmed_by_the_server_that_comes_next() {
+    let [old, new] = [SentinelFleet::start().await, SentinelFleet::start().await];
+    let [old, new] = [
+        &old.nodes()[old.master().await],
+        &new.nodes()[new.master().await],
+    ];
+    let mut proxy = Proxy::start(old.addr());
+    for _ in 0..20 {
+        proxy.lead_to(old.addr()).await;
+        let locks = connect(config(proxy.url(), 2).pool_size(1)).await;
+        // Open connections stay where they are.
+        proxy.lead_to(new.addr()).await;
+        let is_next = AtomicBool::new(true);
+        proxy.replies().inspect(move |_| {
+            if is_next.swap(false, Ordering::Relaxed) {
+                Verdict::BreakAfter
+            } else {
+                Verdict::Pass
+            }
+        });
+        let key = unique("key");
+        let guard = take(&locks, &key, LONG).await;
+        assert_eq!(new.keys(&format!("*{{{key}}}")).await.len(), 1);
+        release(guard).await;
+        proxy.replies().ignore();
+    }
 }
 
 /// Else another server behind the same address might confirm.

@@ -339,10 +339,12 @@ impl LockManager {
     pub async fn diagnose(&self) -> Result<Vec<Finding>, LockError> {
         let mut findings = self.query(Query::Diagnose).await?;
         if self.shared.capabilities.list {
-            findings.push(without_end(&self.overview("*").await?));
+            let overview = self.overview("*").await;
+            findings.push(found("leases", overview.map(|it| without_end(&it)))?);
         }
         if self.shared.capabilities.graph {
-            findings.push(self.graph().await?.finding());
+            let graph = self.graph().await;
+            findings.push(found("cycles", graph.map(|it| it.finding()))?);
         }
         Ok(findings)
     }
@@ -559,6 +561,21 @@ impl LockManager {
 }
 
 /// Whether held locks have no lease that ends.
+/// What a check has found. One that the server refuses, or does not answer, is a finding beside the others.
+fn found(check: &'static str, finding: Result<Finding, LockError>) -> Result<Finding, LockError> {
+    match finding {
+        Err(error @ LockError::Unavailable { .. }) => {
+            let unknown = Finding::fine(check, format!("could not be checked: {error}"));
+            Ok(unknown.but(
+                Severity::Warning,
+                "what this check would have found is not known",
+                "remove the cause, and run the checks again",
+            ))
+        }
+        finding => finding,
+    }
+}
+
 fn without_end(overview: &Overview) -> Finding {
     let lasting = overview.locks.iter().filter(|lock| {
         let mut holders = lock.holders.iter();

@@ -86,6 +86,7 @@ fn begin(terms: &Terms) {
         for metric in RARE {
             of!(terms, counter!(metric)).increment(0);
         }
+        of!(terms, counter!(OUTCOMES, kind = "unavailable")).increment(0);
     }
 }
 

@@ -147,8 +147,8 @@ impl<'a> Supervisor<'a> {
             }
             raise(Signal::SIGSTOP)?;
         }
-        // The lease may have ended meanwhile.
-        if !self.guard.is_held() {
+        // The lease may have ended meanwhile; then the command is stopped instead, if it is to be.
+        if !self.guard.is_held() && self.args.on_lost == OnLost::Stop {
             return Ok(());
         }
         if self.lent && terminal::is_ours() {

@@ -6,14 +6,14 @@ use std::time::SystemTime;
 use axum::extract::{Form, State};
 use axum::http::StatusCode;
 use axum::response::{Html, IntoResponse, Response};
-use lock_runtime::LockKey;
 use lock_runtime::inspect::Status;
+use lock_runtime::{LockError, LockKey};
 use serde::Deserialize;
 
 use crate::duration::clock;
 use crate::output;
 use crate::record;
-use crate::revoking;
+use crate::revoking::{self, Revocation};
 use crate::serve::{Site, named, page};
 use crate::words::{count, tame};
 
@@ -22,6 +22,8 @@ use crate::words::{count, tame};
 pub(super) struct Wish {
     key: String,
     token: String,
+    /// The ids of the holders that the page has shown, a list in JSON. A script may leave them out.
+    holders: Option<String>,
 }
 
 pub(super) async fn force(State(site): State<Site>, Form(wish): Form<Wish>) -> Response {
@@ -46,28 +48,49 @@ pub(super) async fn force(State(site): State<Site>, Form(wish): Form<Wish>) -> R
         Err(refused) => return refused.into_response(),
     };
     let name = key.as_str();
-    let before = site.status(&key).await;
-    let (status, text) = match site.locks.force_release(&key).await {
-        Ok(0) => (
+    let (status, title, text) = match revoke(&site, &key, wish.holders.as_deref()).await {
+        Ok(Revocation::Free) => (
             StatusCode::OK,
+            "Nothing changed",
             format!("`{name}` was free. Nothing was changed."),
         ),
-        Ok(holders) => {
-            record(&site, &key, before.as_ref().ok(), holders);
+        Ok(Revocation::Changed) => (
+            StatusCode::CONFLICT,
+            "Nothing changed",
+            format!(
+                "`{name}` has another holder than the one that the page has shown. Nothing was changed."
+            ),
+        ),
+        Ok(Revocation::Done(before, holders)) => {
+            record(&site, &key, &before, holders);
             let holders = count(holders, "holder");
             let text = format!(
                 "`{name}` was revoked from {holders}, whose work may overlap with the next holder's until it has stopped."
             );
-            (StatusCode::OK, text)
+            (StatusCode::OK, "Revoked", text)
         }
-        Err(error) => (StatusCode::SERVICE_UNAVAILABLE, error.to_string()),
+        Err(error) => (
+            StatusCode::SERVICE_UNAVAILABLE,
+            "Not confirmed",
+            error.to_string(),
+        ),
     };
-    (status, Html(page::message("Revoked", &text))).into_response()
+    (status, Html(page::message(title, &text))).into_response()
+}
+
+/// Revokes the lock from the holders that the page has shown, or from all.
+async fn revoke(site: &Site, key: &LockKey, seen: Option<&str>) -> Result<Revocation, LockError> {
+    let seen = match seen {
+        // What is no list was seen by nobody.
+        Some(seen) => serde_json::from_str(seen).unwrap_or_default(),
+        None => revoking::ids(&site.locks.status(key).await?),
+    };
+    revoking::revoke(&site.locks, key, &seen).await
 }
 
 /// Writes down who lost the lock, where the page was started.
-fn record(site: &Site, key: &LockKey, before: Option<&Status>, released: usize) {
-    let holders = before.map_or(&[][..], |it| &it.holders);
+fn record(site: &Site, key: &LockKey, before: &Status, released: usize) {
+    let holders = &before.holders;
     let written = if site.json {
         output::object(&record::Revoked {
             at: record::timestamp(SystemTime::now()),
@@ -76,7 +99,7 @@ fn record(site: &Site, key: &LockKey, before: Option<&Status>, released: usize) 
                 key,
                 released,
                 holders: holders.iter().map(Into::into).collect(),
-                waiters: before.map_or(0, |it| it.waiting),
+                waiters: before.waiting,
             },
         })
     } else {

@@ -13,7 +13,9 @@ function replace(html) {
     [...live.querySelectorAll("a")].find((it) => it.getAttribute("href") === focused)?.focus();
   }
   if (form) {
-    form.hidden = live.querySelector("[data-state]")?.dataset.state === "free";
+    const shown = live.querySelector("[data-state]")?.dataset;
+    form.hidden = shown?.state === "free";
+    if (shown) form.elements.holders.value = shown.holders;
   }
 }
 

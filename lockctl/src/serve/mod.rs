@@ -7,7 +7,7 @@ mod origin;
 mod page;
 mod visitors;
 
-use std::net::{IpAddr, SocketAddr};
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
@@ -141,7 +141,11 @@ pub(crate) async fn serve(named: &StoreArgs, args: &ServeArgs, output: &Output) 
         }
     }
     let visitors = Visitors::new(listener, visitors::SILENCE);
-    let served = axum::serve(visitors, router(site, address));
+    let hosts = Hosts {
+        local: address.ip().is_loopback(),
+        named: args.host.clone().into(),
+    };
+    let served = axum::serve(visitors, router(site, hosts));
     tokio::select! {
         result = served => result.map_err(|error| Failure::system("the page", error))?,
         () = look_again(&locks, &sender, &mut watched, args.every) => {}
@@ -174,10 +178,13 @@ async fn look_again(
                 since::ask_again(locks, &mut overview.locks).await;
                 watched.saw(overview)
             }
-            Err(error) => Seen {
-                trouble: Some(error.to_string().into()),
-                ..sender.borrow().clone()
-            },
+            Err(error) => {
+                watched.missed();
+                Seen {
+                    trouble: Some(error.to_string().into()),
+                    ..sender.borrow().clone()
+                }
+            }
         };
         if sender.send(seen).is_err() {
             return;
@@ -197,8 +204,7 @@ impl Watched {
     }
 }
 
-fn router(site: Site, address: SocketAddr) -> Router {
-    let local = address.ip().is_loopback();
+fn router(site: Site, hosts: Hosts) -> Router {
     Router::new()
         .route("/", get(list))
         .route("/lock", get(lock))
@@ -208,7 +214,7 @@ fn router(site: Site, address: SocketAddr) -> Router {
         .route("/style.css", get(file(CSS, include_str!("style.css"))))
         .route("/live.js", get(file(SCRIPT, include_str!("live.js"))))
         .layer(middleware::from_fn(move |request, next| {
-            guard(local, request, next)
+            guard(hosts.clone(), request, next)
         }))
         .with_state(site)
 }
@@ -218,11 +224,10 @@ fn file(kind: &'static str, text: &'static str) -> impl IntoResponse + Clone {
 }
 
 /// Refuses requests that a stranger's page may have sent, and limits what ours may do.
-async fn guard(local: bool, request: Request, next: Next) -> Response {
+async fn guard(hosts: Hosts, request: Request, next: Next) -> Response {
     let host = request.headers().get(HOST).and_then(|it| it.to_str().ok());
-    // A stranger's name may lead to this machine.
-    if local && !host.is_some_and(is_local) {
-        let said = "this page is served under the name and the addresses of this machine alone";
+    if !hosts.include(host) {
+        let said = "this page is not served under that name: see --host";
         return (StatusCode::MISDIRECTED_REQUEST, said).into_response();
     }
     if !request.method().is_safe() && !origin::is_ours(request.headers()) {
@@ -243,11 +248,35 @@ async fn guard(local: bool, request: Request, next: Next) -> Response {
     response
 }
 
-fn is_local(host: &str) -> bool {
-    let name = match host.rsplit_once(':') {
+/// Under which names the page is served. A stranger's name may lead to this machine.
+#[derive(Clone, Debug)]
+struct Hosts {
+    /// Under those of this machine; else under all, unless some are named.
+    local: bool,
+    named: Arc<[String]>,
+}
+
+impl Hosts {
+    fn include(&self, host: Option<&str>) -> bool {
+        if !self.local && self.named.is_empty() {
+            return true;
+        }
+        let Some(name) = host.map(without_port) else {
+            return false;
+        };
+        let mut named = self.named.iter();
+        self.local && is_local(name) || named.any(|it| it.eq_ignore_ascii_case(name))
+    }
+}
+
+fn without_port(host: &str) -> &str {
+    match host.rsplit_once(':') {
         Some((name, port)) if port.bytes().all(|it| it.is_ascii_digit()) => name,
         _ => host,
-    };
+    }
+}
+
+fn is_local(name: &str) -> bool {
     let address = name.trim_start_matches('[').trim_end_matches(']');
     name == "localhost" || address.parse::<IpAddr>().is_ok_and(|it| it.is_loopback())
 }
@@ -282,6 +311,11 @@ fn named(text: &str) -> Result<LockKey, Refused> {
 mod tests {
     use super::*;
 
+    fn served_under(local: bool, named: &[&str], host: &str) -> bool {
+        let named = named.iter().map(|it| (*it).to_owned()).collect();
+        Hosts { local, named }.include(Some(host))
+    }
+
     #[test]
     fn strangers_names_do_not_lead_here() {
         for host in [
@@ -291,7 +325,9 @@ mod tests {
             "[::1]:8080",
             "[::1]",
         ] {
-            assert!(is_local(host), "{host}");
+            assert!(served_under(true, &[], host), "{host}");
+            assert!(served_under(true, &["locks.example"], host), "{host}");
+            assert!(!served_under(false, &["locks.example"], host), "{host}");
         }
         for host in [
             "evil.example",
@@ -300,7 +336,21 @@ mod tests {
             "localhost.evil",
             "",
         ] {
-            assert!(!is_local(host), "{host}");
+            assert!(!served_under(true, &[], host), "{host}");
+            assert!(!served_under(true, &["locks.example"], host), "{host}");
         }
+    }
+
+    #[test]
+    fn a_proxy_has_a_name_of_its_own() {
+        for host in ["locks.example", "Locks.Example:443"] {
+            assert!(served_under(true, &["other", "locks.example"], host));
+            assert!(served_under(false, &["locks.example"], host));
+        }
+    }
+
+    #[test]
+    fn elsewhere_every_name_leads_here_unless_some_are_given() {
+        assert!(served_under(false, &[], "10.0.0.1:8088"));
     }
 }

@@ -8,9 +8,10 @@ use lock_runtime::{LockError, LockKey};
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 
 use crate::duration::{clock, short};
+use crate::json;
 use crate::log;
 use crate::ls;
-use crate::revoking::prospects;
+use crate::revoking::{self, prospects};
 use crate::serve::Seen;
 use crate::status::{self, holder_row, waiter_row};
 use crate::words::{are_held, tame};
@@ -39,6 +40,11 @@ fn exact(text: &str) -> String {
         }
     }
     escaped
+}
+
+/// The holders that are shown, for the form that revokes the lock from them.
+fn seen(status: &Status) -> String {
+    exact(&json::text(&revoking::ids(status)).unwrap_or_default())
 }
 
 /// A value in the query of a link.
@@ -174,10 +180,12 @@ pub(super) fn lock(
     // The script shows it when somebody takes the lock.
     let is_free = status.as_ref().is_ok_and(|it| it.holders.is_empty());
     let hidden = if is_free { " hidden" } else { "" };
+    let holders = status.as_ref().map(seen).unwrap_or_default();
     let form = if force {
         format!(
             r#"<form class="force" method="post" action="/force"{hidden}>
 <input type="hidden" name="key" value="{sent}">
+<input type="hidden" name="holders" value="{holders}">
 <label>Token <input type="password" name="token" autocomplete="off" required></label>
 <button>Revoke this lock</button>
 <p>Its holder is notified. Until it stops, its work may overlap with the next holder's.</p>
@@ -208,7 +216,8 @@ pub(super) fn details(status: &Result<Status, LockError>, store: &str) -> String
         (false, false) => "free",
     };
     let mut html = format!(
-        r#"<p class="totals" data-state="{state}"><b>{state}</b> <b>{}</b> waiting</p>{}"#,
+        r#"<p class="totals" data-state="{state}" data-holders="{}"><b>{state}</b> <b>{}</b> waiting</p>{}"#,
+        seen(status),
         status.waiting,
         as_of(store, SystemTime::now())
     );

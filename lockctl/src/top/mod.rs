@@ -17,6 +17,7 @@ use crate::cli::{StoreArgs, TopArgs};
 use crate::exit::{Done, Exit, Failure};
 use crate::log;
 use crate::output::{self, Output};
+use crate::revoking::{self, Revocation};
 use crate::since;
 use crate::store::{self, connect};
 use crate::words::{count, tame};
@@ -103,12 +104,15 @@ async fn live(
         match action {
             Action::Nothing => {}
             Action::Look => looking = look_after(Duration::ZERO, state),
-            Action::Force(key) => {
-                let message = match locks.force_release(&key).await {
-                    Ok(0) => format!("`{}` was free", tame(key.as_str())),
-                    Ok(holders) => format!(
-                        "`{}` was revoked from {}, whose work may overlap with the next",
-                        tame(key.as_str()),
+            Action::Force(key, seen) => {
+                let name = tame(key.as_str());
+                let message = match revoking::revoke(locks, &key, &seen).await {
+                    Ok(Revocation::Free) => format!("`{name}` was free"),
+                    Ok(Revocation::Changed) => {
+                        format!("`{name}` has another holder: nothing was changed")
+                    }
+                    Ok(Revocation::Done(_, holders)) => format!(
+                        "`{name}` was revoked from {}, whose work may overlap with the next",
                         count(holders, "holder")
                     ),
                     Err(error) => tame(&error.to_string()).into_owned(),

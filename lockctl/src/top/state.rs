@@ -11,6 +11,7 @@ use serde::Serialize;
 use crate::cli::Sort;
 use crate::ls;
 use crate::record;
+use crate::revoking;
 use crate::since::Watched;
 use crate::top::Look;
 use crate::watch::is_grant;
@@ -28,7 +29,8 @@ pub(super) enum Action {
     Nothing,
     /// Look at the store at once.
     Look,
-    Force(LockKey),
+    /// Revoke this lock, if nobody else holds it than these.
+    Force(LockKey, Vec<Box<str>>),
     Quit,
 }
 
@@ -113,6 +115,7 @@ impl State {
             Ok(look) => look,
             Err(error) => {
                 self.trouble = Some(tame(&error.to_string()).into_owned());
+                self.watched.missed();
                 return;
             }
         };
@@ -142,6 +145,12 @@ impl State {
         if let (Page::Details(key, shown), Some(status)) = (&mut self.page, look.status)
             && *key == status.key
         {
+            let seen = shown.as_ref().map(revoking::ids);
+            let is_another = seen.is_some_and(|seen| revoking::newcomer(&seen, &status).is_some());
+            if is_another && self.mode == Mode::Question(status.key.clone()) {
+                self.mode = Mode::Commands;
+                self.message = Some(format!("`{}` has another holder", tame(key.as_str())));
+            }
             *shown = Some(status);
         }
         let seen = SystemTime::now();
@@ -226,7 +235,7 @@ impl State {
                 Action::Nothing
             }
             Mode::Question(lock) => match key {
-                KeyCode::Char('y' | 'Y') => Action::Force(lock),
+                KeyCode::Char('y' | 'Y') => self.revoke(lock),
                 _ => Action::Nothing,
             },
         }
@@ -282,6 +291,20 @@ impl State {
         }
         self.page = Page::Details(key, None);
         Action::Look
+    }
+
+    /// Revokes the lock from the holders that are shown.
+    fn revoke(&mut self, lock: LockKey) -> Action {
+        match &self.page {
+            Page::Details(key, Some(status)) if *key == lock => {
+                Action::Force(lock, revoking::ids(status))
+            }
+            _ => {
+                self.tell("its holders are not known yet".to_owned());
+                self.mode = Mode::Question(lock);
+                Action::Nothing
+            }
+        }
     }
 
     fn edit(&mut self, key: KeyCode) {

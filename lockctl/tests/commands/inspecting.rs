@@ -1,5 +1,7 @@
 //! `status`, `ls`, `release` and `doctor`, and what all commands have in common.
 
+use std::process::Stdio;
+
 use tests::{LONG, RedisServer, TIME_LIMIT, connect, queued, release, take, within};
 
 use crate::support::{lockctl, ran};
@@ -240,6 +242,49 @@ async fn a_store_that_cannot_be_asked_has_a_code_of_its_own() {
     ] {
         assert_eq!(asked(command).await.code, 69, "{command:?}");
     }
+}
+
+#[tokio::test]
+async fn a_check_that_the_store_refuses_hides_no_other_one() {
+    let server = RedisServer::start().await;
+    let rules = "on >secret ~* &* +@all -scan";
+    let set = [
+        &["ACL", "SETUSER", "poor"][..],
+        &rules.split(' ').collect::<Vec<_>>(),
+    ]
+    .concat();
+    server.cmd(&set).await;
+    let url = server.url().replace("redis://", "redis://poor:secret@");
+    let done = ran(&server, &["--url", &url, "--json", "doctor"]).await;
+    assert_eq!(done.code, 21, "{done:?}");
+    let findings = done.objects();
+    let about = |check: &str| findings.iter().find(|it| it["check"] == check);
+    assert_eq!(about("rights").unwrap()["severity"], "error", "{done:?}");
+    assert_eq!(about("leases").unwrap()["severity"], "warning", "{done:?}");
+}
+
+#[tokio::test]
+async fn a_reader_that_goes_away_changes_no_exit_code() {
+    let server = RedisServer::start().await;
+    let locks = connect(server.url()).await;
+    let guard = take(&locks, "key", LONG).await;
+    let closed = || std::io::pipe().unwrap().1;
+    let code = async |args: &[&str], stdout: Stdio, stderr: Stdio| {
+        let mut command = lockctl(&server, args);
+        let ended = command.stdout(stdout).stderr(stderr).status();
+        within(TIME_LIMIT, ended).await.unwrap().code()
+    };
+    let status = ["status", "free"];
+    assert_eq!(
+        code(&status, closed().into(), Stdio::null()).await,
+        Some(10)
+    );
+    let release = ["release", "--force", "key"];
+    assert_eq!(
+        code(&release, Stdio::null(), closed().into()).await,
+        Some(76)
+    );
+    assert!(guard.is_held());
 }
 
 #[tokio::test]

@@ -141,6 +141,37 @@ async fn a_lock_is_revoked_with_the_token_alone() {
 }
 
 #[tokio::test]
+async fn only_the_holders_that_were_shown_lose_the_lock() {
+    let server = RedisServer::start().await;
+    let locks = connect(server.url()).await;
+    let first = take(&locks, "key", LONG).await;
+    let (_serving, address) = serve(&server, &["--token", TOKEN]).await;
+    let form = "Content-Type: application/x-www-form-urlencoded\r\n";
+    let force = async |page: &str| {
+        let (_, shown) = page.split_once(r#"name="holders" value=""#).unwrap();
+        let (holders, _) = shown.split_once('"').unwrap();
+        let holders = holders.replace("&quot;", "%22");
+        let body = format!("key=key&token={TOKEN}&holders={holders}");
+        send(&address, "POST /force", form, &body).await
+    };
+    let shown = get(&address, "/lock?key=key").await.body;
+    release(first).await;
+    let second = take(&locks, "key", LONG).await;
+    let refused = force(&shown).await;
+    assert_eq!(refused.status, 409, "{}", refused.body);
+    assert!(!refused.body.contains("Revoked"), "{}", refused.body);
+    assert!(second.is_held());
+    let shown = get(&address, "/lock?key=key").await.body;
+    let done = force(&shown).await;
+    assert_eq!(done.status, 200, "{}", done.body);
+    assert!(done.body.contains("<h1>Revoked</h1>"), "{}", done.body);
+    within(TIME_LIMIT, second.lost()).await;
+    let free = force(&shown).await;
+    assert_eq!(free.status, 200);
+    assert!(!free.body.contains("Revoked"), "{}", free.body);
+}
+
+#[tokio::test]
 async fn a_token_that_can_be_guessed_is_refused() {
     let server = RedisServer::start().await;
     for token in ["", "s3cret", "fifteen letters"] {
@@ -217,6 +248,12 @@ async fn a_strangers_name_does_not_lead_to_the_page() {
             status,
             "{host}"
         );
+    }
+    let hosts = ["--host", "locks.example", "--host", "locks.test"];
+    let (_behind_a_proxy, named) = serve(&server, &hosts).await;
+    for (host, status) in [("locks.example", 200), ("evil.example", 421)] {
+        let header = format!("Host: {host}\r\n");
+        assert_eq!(send(&named, "GET /", &header, "").await.status, status);
     }
     let taken = ran(&server, &["serve", "--listen", &address]).await;
     assert_eq!(taken.code, 1, "{taken:?}");

@@ -3,7 +3,7 @@
 use std::os::unix::process::ExitStatusExt as _;
 
 use nix::{sys::signal::Signal, unistd::Pid};
-use tests::{LONG, RedisServer, TIME_LIMIT, connect, leaves_nothing, take};
+use tests::{LONG, RedisServer, TIME_LIMIT, connect, leaves_nothing, release, take};
 
 use crate::{
     screen::Screen,
@@ -116,6 +116,42 @@ async fn a_release_asks_first() {
         assert_eq!(screen.end().await.code(), Some(code));
     }
     guard.lost().await;
+}
+
+#[tokio::test]
+async fn an_answer_is_about_the_holder_that_was_shown() {
+    let server = RedisServer::start().await;
+    let locks = connect(server.url()).await;
+    let first = take(&locks, "key", LONG).await;
+    let mut screen = Screen::start(LOCKCTL, &["release", "--force", "key"], &server.url());
+    screen.shows("Revoke `key`? [y/N]").await;
+    release(first).await;
+    let second = take(&locks, "key", LONG).await;
+    screen.press("y\n");
+    screen.shows("another holder").await;
+    assert_eq!(screen.end().await.code(), Some(76));
+    assert!(second.is_held());
+}
+
+#[tokio::test]
+async fn a_command_that_may_outlive_its_lock_goes_on_after_a_stop() {
+    let server = RedisServer::start().await;
+    let mut screen = Screen::start("bash", &["--norc", "--noprofile", "-i"], &server.url());
+    screen.shows("$ ").await;
+    let script = "echo ready $((6 * 7)); read answer; echo it was $answer";
+    screen.press(&format!(
+        "{LOCKCTL} run key --ttl 1s --on-lost notify -- sh -c '{script}'\n"
+    ));
+    screen.shows("ready 42").await;
+    screen.press(CTRL_Z);
+    screen.shows("Stopped").await;
+    leaves_nothing(&server, "key", TIME_LIMIT).await;
+    screen.press("clear; fg\n");
+    screen.shows("runs on without it").await;
+    screen.press("lamp\n");
+    screen.shows("it was lamp").await;
+    screen.press("exit\n");
+    screen.end().await;
 }
 
 #[tokio::test]

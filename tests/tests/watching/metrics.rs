@@ -54,6 +54,11 @@ async fn a_lock_is_counted_from_the_request_to_the_release(store: Store) {
     tokio::time::sleep(WHILE).await;
     release(held).await;
     let held = within(TIME_LIMIT, waiter).await.unwrap();
+    // Alerts see the first one of what begins at zero.
+    for rare in ["lock_lost_total", "lock_release_failures_total"] {
+        assert_eq!(value(&labels.name(rare)).count, 1, "{rare}");
+    }
+    assert_eq!(labels.count("lock_outcomes_total", "unavailable"), 1);
     labels.reaches("lock_waiting", 0.0).await;
     release(held).await;
     labels.reaches("lock_held", 0.0).await;

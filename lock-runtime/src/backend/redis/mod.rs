@@ -197,24 +197,22 @@ impl Redis {
     }
 
     /// Takes in everything that has arrived, pushes before the replies that arrived with
-    /// them.
+    /// them. The end of a connection is one of them: the replies of one that has ended would
+    /// count as those of the next one, which may lead to another server.
     fn receive(&mut self, cx: &mut Context<'_>) {
-        for number in 0..self.links.len() {
-            self.links[number].poll_io(cx);
-            while let Some(answered) = self.links[number].next_answer() {
-                self.receive_pushes();
-                self.links[number].settle(self.clock.now(), answered);
-            }
-            self.links[number].settle_replicas(self.clock.now());
+        for link in &mut self.links {
+            link.poll_io(cx);
         }
-        self.receive_pushes();
-    }
-
-    fn receive_pushes(&mut self) {
+        let now = self.clock.now();
         // They arrive while a connection is polled, and wake nobody else.
         while let Ok(push) = self.pushes.try_recv() {
-            let now = self.clock.now();
             self.links[push.connection].pushed(now, push.generation, &push.event);
+        }
+        for link in &mut self.links {
+            while let Some(answered) = link.next_answer() {
+                link.settle(now, answered);
+            }
+            link.settle_replicas(now);
         }
     }
 
