@@ -5,7 +5,9 @@
 use std::time::Duration;
 
 use lock_runtime::{LockConfig, LockError};
-use tests::{ClusterFleet, LONG, TIME_LIMIT, connect, granted, queue, release, take, within};
+use tests::{
+    ClusterFleet, LONG, TIME_LIMIT, connect, eventually, granted, queue, release, take, within,
+};
 
 use crate::{TTL, renewed};
 
@@ -91,4 +93,32 @@ async fn a_renewal_counts_in_every_stage_of_a_move() {
     fleet.end_move(slot, from, to).await;
     renewed(&guard).await;
     release(guard).await;
+}
+
+#[tokio::test]
+async fn a_renewal_counts_on_a_node_that_has_no_slot_yet() {
+    let mut fleet = ClusterFleet::start().await;
+    let locks = connect(config(&fleet)).await;
+    let holder = take(&locks, "key", TTL).await;
+    let home = fleet.master_of("key").await;
+    let slot = fleet.slot_of("key").await;
+    let [guest, replica] = [fleet.add_node().await, fleet.add_node().await];
+    let id = fleet.nodes()[guest].cmd(&["CLUSTER", "MYID"]).await;
+    let id: String = redis::from_redis_value(id).expect("a name");
+    let follows = async || {
+        let follow = ["CLUSTER", "REPLICATE", &id];
+        fleet.nodes()[replica].try_cmd(&follow).await.is_ok()
+    };
+    eventually(TIME_LIMIT, follows).await;
+    let has_it = async || {
+        let count = fleet.nodes()[guest].cmd(&["WAIT", "1", "100"]).await;
+        count == redis::Value::Int(1)
+    };
+    eventually(TIME_LIMIT, has_it).await;
+    fleet.begin_move(slot, guest).await;
+    fleet.move_keys(slot, home, guest).await;
+    // No list of slots names the guest: only `ASK` does.
+    renewed(&holder).await;
+    fleet.end_move(slot, home, guest).await;
+    release(holder).await;
 }

@@ -129,6 +129,11 @@ pub(super) enum Stage {
 }
 
 impl Claim {
+    /// A server that takes over may not know that it is a reader.
+    pub(super) fn downgrade_again(&mut self) {
+        self.downgrade = self.downgrade.and(Some(Downgrade::Asked));
+    }
+
     /// Before its first call is sent.
     pub(super) fn new(bearer: Bearer, now: Moment) -> Self {
         Self {

@@ -3,7 +3,7 @@
 use std::time::{Duration, SystemTime};
 
 use super::Queue;
-use super::claim::{Claim, Downgrade, Stage};
+use super::claim::{Claim, Stage};
 use super::protocol::step::Step;
 use super::protocol::trouble::Trouble;
 use super::quarantine::{Part, Quarantines};
@@ -67,13 +67,22 @@ impl<S: Step> Queue<S> {
             if !claim.unknown {
                 claim.fence = None;
             }
-            // Nor may a server that takes over.
-            claim.downgrade = claim.downgrade.and(Some(Downgrade::Asked));
+            claim.downgrade_again();
             if claim.stage == Stage::Waiting {
                 claim.stage = Stage::Unsure;
             }
             if matches!(claim.stage, Stage::Unsent | Stage::Unsure) {
                 self.trouble(id, trouble);
+            }
+        }
+    }
+
+    /// Another server has these locks now, to which the last writes of the one before may not have
+    /// come.
+    pub(crate) fn replaced(&mut self, concerns: impl Fn(&LockKey) -> bool) {
+        for id in self.claims.ids(|claim| concerns(&claim.bearer.terms.key)) {
+            if let Some(claim) = self.claims.get_mut(&id) {
+                claim.downgrade_again();
             }
         }
     }

@@ -66,7 +66,7 @@ impl Cluster {
         match in_time(setup, all_up).await {
             Ok(()) => Ok(this),
             // The others serve their locks, as they do where a node fails later.
-            Err(None) if this.routes.is_known() && !this.reachable().is_empty() => Ok(this),
+            Err(None) if this.reaches_a_master() => Ok(this),
             Err(failed) => {
                 let trouble = failed.or_else(|| this.latest_trouble());
                 let trouble = trouble.unwrap_or_else(|| Trouble::not_now(&late(setup)));

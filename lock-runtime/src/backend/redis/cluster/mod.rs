@@ -86,10 +86,12 @@ impl Cluster {
             unread |= sharded.drive(cx, now, &mut self.routes);
         }
         unread |= self.hear_topology(now);
-        if !self.sharded.iter().all(ShardedConnection::is_up) {
+        if self.sharded.iter().all(ShardedConnection::is_up) {
+            self.routes.reached();
+        } else {
             self.routes.doubt_at(now.after(WATCH));
             if self.reachable().is_empty() {
-                self.routes.return_to_seeds();
+                self.routes.return_to_seeds(now);
             }
         }
         if self.routes.has_other_nodes() {
@@ -141,6 +143,13 @@ impl Cluster {
         up.collect()
     }
 
+    /// Whether a node that serves slots can be reached.
+    fn reaches_a_master(&self) -> bool {
+        let masters = self.routes.masters();
+        let mut up = self.reachable().into_iter();
+        up.any(|(_, node)| masters.contains(&node))
+    }
+
     /// Takes the answer about the topology, if there is one; `false` if not.
     fn hear_topology(&mut self, now: Moment) -> bool {
         let Some(topology) = self
@@ -178,11 +187,11 @@ impl Cluster {
 
     /// Ready when something is due that no event announces.
     fn poll_sleep(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        let topology = self.routes.next_wakeup().filter(|_| {
-            self.sharded
-                .iter()
-                .any(|sharded| sharded.up().next().is_some())
-        });
+        let topology = if self.reachable().is_empty() {
+            Some(self.routes.return_at()).filter(|at| self.clock.now() < *at)
+        } else {
+            self.routes.next_wakeup()
+        };
         let sharded = self
             .sharded
             .iter()

@@ -18,6 +18,9 @@ const ANSWER_TIMEOUT: Duration = Duration::from_millis(250);
 /// How long a node is kept that serves no slot but was named by a redirection: its first
 /// slot may be on its way there.
 const KEEP_GUEST: Duration = Duration::from_secs(60);
+/// The pause between two returns to the seeds doubles from this one on.
+const FIRST_PAUSE: Duration = Duration::from_millis(250);
+const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 /// How often a call is sent on: nodes that disagree may each name another one.
 const MOST_HOPS: u8 = 5;
 
@@ -42,10 +45,15 @@ pub(crate) struct Routes {
     /// When it was asked for last, and whether that is to be answered still.
     asked: Option<Moment>,
     asking: bool,
+    /// When the question was asked whose answer is the latest one.
+    answered: Option<Moment>,
     /// When to ask.
     due: Option<Moment>,
     /// Whether nodes have come or gone since the last look.
     other_nodes: bool,
+    /// When the seeds may be returned to, and the pause after that.
+    return_at: Moment,
+    pause: Duration,
 }
 
 /// The slots that a new answer, or a redirection before it, has given to another node.
@@ -77,19 +85,40 @@ impl Routes {
             known: false,
             asked: None,
             asking: false,
+            answered: None,
             due: Some(now),
             other_nodes: false,
+            return_at: now,
+            pause: FIRST_PAUSE,
         };
-        this.return_to_seeds();
+        for seed in this.seeds.clone() {
+            this.node(seed);
+        }
         this
     }
 
-    /// None of the nodes can be reached: others may have replaced them, and the seeds
-    /// know those.
-    pub(crate) fn return_to_seeds(&mut self) {
+    /// None of the nodes can be reached, or one of them knows of no others: others may have
+    /// replaced them, and the seeds know those. Now and then: seeds that are no masters are left
+    /// at their first answer, over and over if no master can be reached.
+    pub(crate) fn return_to_seeds(&mut self, now: Moment) {
+        if now < self.return_at || self.seeds.iter().all(|it| self.ids.contains_key(it)) {
+            return;
+        }
+        self.return_at = now.after(self.pause);
+        self.pause = (2 * self.pause).min(LONGEST_PAUSE);
         for seed in self.seeds.clone() {
             self.node(seed);
         }
+    }
+
+    /// When the seeds may be returned to again.
+    pub(crate) fn return_at(&self) -> Moment {
+        self.return_at
+    }
+
+    /// All nodes can be reached.
+    pub(crate) fn reached(&mut self) {
+        self.pause = FIRST_PAUSE;
     }
 
     pub(crate) fn is_known(&self) -> bool {
@@ -156,6 +185,9 @@ impl Routes {
                 self.redirected.insert(redirect.slot);
             }
             self.doubt(now);
+        } else if !self.slots.contains(&Some(to)) {
+            // It may serve slots already that no answer has named.
+            self.doubt(now);
         }
         if sent.route.hops >= MOST_HOPS {
             return None;
@@ -193,6 +225,17 @@ impl Routes {
         self.asking && self.asked == Some(asked)
     }
 
+    /// Takes note of an answer to the question of that time; `false` if there is one to a later
+    /// question. One that comes after [`ANSWER_TIMEOUT`] is taken all the same: the next one may
+    /// be as slow.
+    pub(crate) fn is_answered(&mut self, asked: Moment) -> bool {
+        let is_later = self.answered.is_none_or(|it| it < asked);
+        if is_later {
+            self.answered = Some(asked);
+        }
+        is_later
+    }
+
     pub(crate) fn next_wakeup(&self) -> Option<Moment> {
         if self.asking {
             self.asked.map(|at| at.after(ANSWER_TIMEOUT))
@@ -211,6 +254,7 @@ impl Routes {
     pub(crate) fn learned(&mut self, now: Moment, from: NodeId, ranges: Vec<Range>) -> Changed {
         if ranges.is_empty() {
             // It has left the cluster, or has lost its data.
+            self.return_to_seeds(now);
             self.not_learned(now);
             return Changed(Vec::new());
         }

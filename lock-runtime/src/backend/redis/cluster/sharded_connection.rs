@@ -208,8 +208,11 @@ impl ShardedConnection {
         result: Result<Reply, Trouble>,
     ) {
         if let Call::Step(Inspect::Topology) = sent.call {
-            // An answer that comes late is out of date.
-            if routes.awaits(sent.at) {
+            let is_news = match result {
+                Ok(_) => routes.is_answered(sent.at),
+                Err(_) => routes.awaits(sent.at),
+            };
+            if is_news {
                 self.topology = Some(learn(now, routes, from, result));
             }
             return;
@@ -288,8 +291,9 @@ impl ShardedConnection {
     /// Other nodes serve these slots now.
     pub(super) fn moved(&mut self, now: Moment, routes: &Routes, changed: &Changed) {
         self.close(now, routes);
-        self.queue
-            .resume(now, |key| changed.contains(slot::of_lock(key)));
+        let concerns = |key: &LockKey| changed.contains(slot::of_lock(key));
+        self.queue.replaced(concerns);
+        self.queue.resume(now, concerns);
     }
 
     /// Takes note of the slots of which nothing is granted: those of the nodes that may

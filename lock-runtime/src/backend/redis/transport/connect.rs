@@ -88,7 +88,7 @@ pub(crate) struct Dialer {
     /// The longest lease of a server that may have forgotten some.
     quarantine: Option<Duration>,
     pushes: mpsc::UnboundedSender<Push>,
-    in_cluster: bool,
+    pub(super) in_cluster: bool,
 }
 
 impl Dialer {

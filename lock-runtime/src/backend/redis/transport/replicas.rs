@@ -25,14 +25,16 @@ const SLACK: Duration = Duration::from_millis(500);
 pub(super) struct Replicas {
     wire: Wire,
     needed: usize,
+    in_cluster: bool,
     asked: Option<(Answers, Moment)>,
 }
 
 impl Replicas {
-    pub(super) fn new(wire: Wire, needed: usize) -> Self {
+    pub(super) fn new(wire: Wire, needed: usize, in_cluster: bool) -> Self {
         Self {
             wire,
             needed,
+            in_cluster,
             asked: None,
         }
     }
@@ -45,7 +47,7 @@ impl Replicas {
     /// Asks whether enough of them have everything that the server has said before. One
     /// question is open at a time.
     pub(super) fn ask(&mut self, now: Moment, mark: &str, time: Duration) {
-        let question = question(mark, self.needed, time);
+        let question = question(mark, self.needed, time, self.in_cluster);
         let answers = self.wire.send(question, 0);
         self.asked = Some((answers, now.after(time + SLACK)));
     }
@@ -84,18 +86,20 @@ pub(super) async fn prove(
 
 /// A write, and how many replicas have it in time. Having it, they have everything before
 /// it; without a write they might be asked about an older one. The key is written without
-/// new memory once it is there, as a renewal is.
-fn question(mark: &str, needed: usize, time: Duration) -> Pipeline {
+/// new memory once it is there, as a renewal is. The first slot of a node may be on its way
+/// there; then it takes only what is asked for so.
+fn question(mark: &str, needed: usize, time: Duration, in_cluster: bool) -> Pipeline {
     let ttl = u64::try_from(MARK_TTL.as_millis()).unwrap_or(u64::MAX);
+    let (mut set, mut expire) = (redis::cmd("SET"), redis::cmd("PEXPIRE"));
+    set.arg((mark, "", "NX", "PX", ttl));
+    expire.arg((mark, ttl));
     let mut pipeline = redis::pipe();
-    pipeline
-        .cmd("SET")
-        .arg(mark)
-        .arg("")
-        .arg("NX")
-        .arg("PX")
-        .arg(ttl);
-    pipeline.cmd("PEXPIRE").arg(mark).arg(ttl);
+    for write in [set, expire] {
+        if in_cluster {
+            pipeline.cmd("ASKING");
+        }
+        pipeline.add_command(write);
+    }
     wait(&mut pipeline, needed, time);
     pipeline
 }
@@ -108,7 +112,7 @@ fn wait(pipeline: &mut Pipeline, needed: usize, time: Duration) {
 
 /// Reads the answers to a [`question`].
 fn enough(values: &[Value], needed: usize) -> Result<(), Trouble> {
-    let [set, expire, waited] = values else {
+    let ([set, expire, waited] | [_, set, _, expire, waited]) = values else {
         return Err(Trouble::not_now(
             "the answer of the replicas does not match",
         ));

@@ -166,12 +166,39 @@ fn a_node_that_does_not_answer_keeps_nobody_from_asking_another_one() {
     assert!(routes.begins_to_ask(at(200)));
     assert_eq!(routes.next_wakeup(), Some(at(450)));
     assert!(routes.begins_to_ask(at(450)));
-    assert!(!routes.awaits(at(200)), "that answer would be out of date");
+    assert!(!routes.awaits(at(200)));
     assert!(routes.awaits(at(450)));
     routes.learned(at(451), second, vec![range(0, 16383, 2)]);
     assert!(!routes.awaits(at(450)));
     assert!(!routes.contains(first));
     assert_eq!(routes.next_wakeup(), None);
+}
+
+#[test]
+fn an_answer_that_comes_late_counts_unless_a_later_one_has_come() {
+    let (mut routes, ..) = halves();
+    for question in [200, 450, 700] {
+        routes.doubt(at(question));
+        assert!(routes.begins_to_ask(at(question)));
+    }
+    assert!(routes.is_answered(at(200)));
+    assert!(routes.is_answered(at(700)));
+    assert!(
+        !routes.is_answered(at(450)),
+        "that answer would be out of date"
+    );
+    assert!(!routes.is_answered(at(700)));
+}
+
+#[test]
+fn a_node_that_knows_of_no_slots_leads_to_the_seeds() {
+    let seeds = [host("a", 1), host("seed", 9)];
+    let mut routes = Routes::new(&seeds, at(0));
+    let (first, _) = routes.nodes().next().expect("a seed");
+    routes.learned(at(1), first, vec![range(0, 16383, 1)]);
+    assert!(routes.nodes().all(|(_, it)| *it != seeds[1]));
+    routes.learned(at(2), first, vec![]);
+    assert!(routes.nodes().any(|(_, it)| *it == seeds[1]));
 }
 
 #[test]
@@ -193,10 +220,20 @@ fn seeds_are_gone_back_to_when_no_node_can_be_reached() {
     assert!(routes.has_other_nodes());
     let known = |routes: &Routes| routes.nodes().map(|(_, it)| it.clone()).collect::<Vec<_>>();
     assert_eq!(known(&routes), seeds[..1]);
-    routes.return_to_seeds();
+    routes.return_to_seeds(at(2));
     assert!(routes.has_other_nodes());
     assert_eq!(known(&routes), seeds);
     assert_eq!(routes.of(7), Some(first), "which is not forgotten");
+    // Not at each answer.
+    let mut returns = |now| {
+        routes.learned(at(now), first, vec![range(0, 16383, 1)]);
+        routes.return_to_seeds(at(now));
+        routes.nodes().count() == seeds.len()
+    };
+    let returned: Vec<_> = (3..4_000).filter(|now| returns(*now)).collect();
+    assert_eq!(returned, [252, 752, 1_752, 2_752, 3_752]);
+    routes.reached();
+    assert_eq!(routes.return_at(), at(4_752));
 }
 
 #[test]

@@ -92,13 +92,13 @@ impl<D: CallSource> Link<D> {
         self.master.clone_from(&opened.master);
         self.login = Login::new(self.dialer.logins.clone(), now, opened.expires_in);
         self.proven = true;
-        let needed = self.dialer.replicas;
+        let (needed, in_cluster) = (self.dialer.replicas, self.dialer.in_cluster);
         let up = Up {
             standing: opened.standing,
             wire: Wire::new(opened.connection, opened.io),
-            replicas: opened
-                .replicas
-                .map(|(connection, io)| Replicas::new(Wire::new(connection, io), needed)),
+            replicas: opened.replicas.map(|(connection, io)| {
+                Replicas::new(Wire::new(connection, io), needed, in_cluster)
+            }),
         };
         self.connection.opened(now, up);
         self.role = Question::of_role(&self.dialer);
