@@ -27,11 +27,15 @@ pub(crate) enum Recipient {
     Heartbeat,
     /// The time of the server's clock.
     Time,
+    /// What was watched over the connection before.
+    Watches,
     /// The nodes above those of an acquisition's lock.
     Above(LeaseId),
     /// That an acquisition has entered, for those behind it.
     Announcement(LeaseId),
     Claim(Turn, Step),
+    /// The same for one that creates or deletes its node alone.
+    Alone(Turn, Step),
     /// Acquisitions that create or delete their nodes together.
     Batch(Vec<(Turn, Step)>),
     /// A node that is to go.
@@ -48,6 +52,8 @@ pub(crate) enum Step {
     /// The queue, before anything is created.
     Try,
     Create,
+    /// That the server knows all that the one before it knew.
+    Sync,
     /// The queue; and whether a message follows when it changes.
     Queue {
         watched: bool,

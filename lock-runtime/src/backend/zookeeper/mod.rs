@@ -162,15 +162,17 @@ impl ZooKeeper {
                 self.fail_queries(&cause);
             }
             LinkEvent::Broken(cause, unanswered) => self.broken(&cause, unanswered),
-            LinkEvent::Reply(_, Err(Trouble::SessionOver)) => {
-                self.session_over(now, cause(Trouble::SessionOver));
+            LinkEvent::Reply(to, Err(Trouble::SessionOver)) => {
+                let cause = cause(Trouble::SessionOver);
+                self.unanswered(to, &cause);
+                self.session_over(now, cause);
             }
             LinkEvent::Reply(Recipient::Query(answer), reply) => drop(answer.send(Ok(reply))),
             LinkEvent::Reply(Recipient::Session, reply) => self.marked(reply.err()),
             LinkEvent::Reply(to, reply) => {
                 // The answer to the creation of the node that it was written to may be lost.
                 if let (Recipient::Heartbeat, Ok(_)) = (&to, &reply) {
-                    self.ready = Some(Ok(()));
+                    self.marked(None);
                 }
                 self.queue.replied(now, to, reply);
             }
@@ -190,13 +192,17 @@ impl ZooKeeper {
 
     fn broken(&mut self, cause: &Cause, unanswered: Vec<Recipient>) {
         for to in unanswered {
-            match to {
-                Recipient::Query(answer) => drop(answer.send(Err(Arc::clone(cause)))),
-                to => self.queue.unanswered(to),
-            }
+            self.unanswered(to, cause);
         }
         self.queue.disconnected(cause, true);
         self.fail_queries(cause);
+    }
+
+    fn unanswered(&mut self, to: Recipient, cause: &Cause) {
+        match to {
+            Recipient::Query(answer) => drop(answer.send(Err(Arc::clone(cause)))),
+            to => self.queue.unanswered(to),
+        }
     }
 
     /// The session has ended, or may have: it is not used any more.
@@ -216,12 +222,17 @@ impl ZooKeeper {
 
     /// The server has answered to the creation of the session's node.
     fn marked(&mut self, trouble: Option<Trouble>) {
-        self.ready = Some(match trouble {
+        let ready = match trouble {
             None | Some(Trouble::NodeExists) => Ok(()),
             // The nodes above it could not be created.
             Some(Trouble::NoNode) => Err(cause(Trouble::NoRight)),
             Some(trouble) => Err(cause(trouble)),
-        });
+        };
+        match &ready {
+            Ok(()) => self.queue.accepted(),
+            Err(cause) => self.queue.refused(cause),
+        }
+        self.ready = Some(ready);
     }
 
     /// Ready when something is due that no event announces.

@@ -50,6 +50,8 @@ pub(super) struct Claim {
     pub(super) unwanted: bool,
     /// An answer was lost.
     pub(super) unanswered: bool,
+    /// Whether the holder that was to be reported has left once.
+    pub(super) missed: bool,
     /// The holder who was reported last.
     pub(super) holder: Option<Box<Holder>>,
     /// The other waiters.
@@ -136,6 +138,7 @@ impl Claim {
             above_refused: None,
             unwanted: false,
             unanswered: false,
+            missed: false,
             holder: None,
             crowd: Crowd::default(),
             granted: now,

@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use super::Queue;
 use super::claim::{Claim, Downgrade, Stage};
-use super::writes::Writes;
+use super::writes::{self, Writes};
 use crate::backend::Outcome;
-use crate::backend::zookeeper::call::{Recipient, cause};
+use crate::backend::zookeeper::call::{Recipient, Step, cause};
 use crate::backend::zookeeper::protocol::op::Op;
 use crate::backend::zookeeper::protocol::reply::Trouble;
 use crate::backend::zookeeper::session::Session;
@@ -42,7 +42,7 @@ impl Queue {
     /// Asks again for everything whose answer was lost.
     fn resume(&mut self, seen: i64) {
         for op in self.watches.renew(seen) {
-            self.requests.send(op, Recipient::Nobody);
+            self.requests.send(op, Recipient::Watches);
         }
         self.requests.discard_leftovers();
         for id in self.claims.ids(|_| true) {
@@ -88,8 +88,39 @@ impl Queue {
         };
         claim.stage = Stage::Finding;
         let path = self.requests.paths.lock(&claim.terms.key);
-        self.requests.send(Op::Sync { path }, Recipient::Nobody);
-        self.look(id, false);
+        let to = Recipient::Claim(self.claims.next_turn(id), Step::Sync);
+        self.requests.send(Op::Sync { path }, to);
+    }
+
+    /// The server will not report what was watched.
+    pub(super) fn watch_again(&mut self) {
+        for id in self.claims.ids(|_| true) {
+            match self.claims.get(&id).map(|it| it.stage) {
+                Some(Stage::InQueue) => self.look(id, false),
+                Some(Stage::Held) => self.look_after(id),
+                _ => {}
+            }
+        }
+    }
+
+    /// The node of the session cannot be made, without which no lease would be confirmed: nobody waits for that.
+    pub(in super::super) fn refused(&mut self, cause: &Cause) {
+        self.refused = Some(Arc::clone(cause));
+        for id in self.claims.ids(Claim::is_acquiring) {
+            self.give_up(id, cause);
+        }
+    }
+
+    /// The node of the session is there.
+    pub(in super::super) fn accepted(&mut self) {
+        self.refused = None;
+    }
+
+    /// Fails an acquisition, whose node may be there or come to be.
+    pub(super) fn give_up(&mut self, id: LeaseId, cause: &Cause) {
+        let cause = Arc::clone(cause);
+        self.claims.report(Outcome::Failed { id, cause });
+        self.abandon(id);
     }
 
     fn renew_if_asked(&mut self, id: LeaseId) {
@@ -106,8 +137,12 @@ impl Queue {
                     claim.unanswered = true;
                 }
             }
+            Recipient::Alone(turn, step) => {
+                self.writes.ended(writes::ALONE);
+                self.unanswered(Recipient::Claim(turn, step));
+            }
             Recipient::Batch(members) => {
-                self.writes.ended();
+                self.writes.ended(writes::TOGETHER);
                 for (turn, step) in members {
                     self.unanswered(Recipient::Claim(turn, step));
                 }

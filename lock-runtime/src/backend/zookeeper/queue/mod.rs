@@ -69,6 +69,8 @@ pub(super) struct Queue {
     server_time: i64,
     /// Whether it was heard when it was asked last.
     is_time_known: bool,
+    /// Why the node of the session is not there, if the server has refused it.
+    refused: Option<Cause>,
 }
 
 impl Queue {
@@ -85,6 +87,7 @@ impl Queue {
             unclaimed: HashMap::new(),
             server_time: 0,
             is_time_known: false,
+            refused: None,
         }
     }
 
@@ -104,7 +107,9 @@ impl Queue {
         let former = self.unclaimed.remove(&id);
         let claim = Claim::new(now, terms, token);
         self.claims.insert(id, Claim { former, ..claim });
-        if self.session.is_some() {
+        if let Some(cause) = self.refused.clone() {
+            self.give_up(id, &cause);
+        } else if self.session.is_some() {
             self.begin(id);
         }
     }

@@ -251,11 +251,14 @@ impl Queue {
 
     /// The holder has left the lock since.
     pub(super) fn front_is_gone(&mut self, id: LeaseId) {
-        let is_refused = |it: &Claim| it.stage == Stage::Refused;
-        if self.claims.get(&id).is_some_and(is_refused) {
-            self.begin(id);
-        } else {
-            self.report_holder(id, None);
+        let claim = self.claims.get_mut(&id);
+        match claim.filter(|it| it.stage == Stage::Refused && !it.missed) {
+            // A lock whose holders are faster than our round trips is not free: once more, and no longer.
+            Some(claim) => {
+                claim.missed = true;
+                self.begin(id);
+            }
+            None => self.report_holder(id, None),
         }
     }
 
@@ -455,18 +458,6 @@ impl Queue {
                 self.ask_entry(id, node, false, Step::Enter);
             }
             None => self.look(id, false),
-        }
-    }
-
-    /// The node right ahead was gone when it was asked for. If the one of ours that has it does not know, others have
-    /// deleted it, and the queue may be another one by now.
-    pub(super) fn ahead_was_gone(&mut self, id: LeaseId) {
-        let before = self.claims.get(&id).and_then(|it| it.before);
-        let before = before.and_then(|before| self.claims.get(&before));
-        if before.is_some_and(|it| it.stage == Stage::Held) {
-            self.look(id, false);
-        } else {
-            self.ahead_is_gone(id);
         }
     }
 

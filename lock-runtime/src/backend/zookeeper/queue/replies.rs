@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::claim::{Claim, Downgrade, Stage};
 use super::position::Snapshot;
-use super::{Entry, Queue};
+use super::{Entry, Queue, writes};
 use crate::backend::Outcome;
 use crate::backend::claims::Turn;
 use crate::backend::zookeeper::call::{Recipient, Step, cause};
@@ -26,6 +26,11 @@ impl Queue {
     ) {
         match (to, reply) {
             (Recipient::Claim(turn, step), reply) => self.answered(now, turn, step, reply),
+            (Recipient::Alone(turn, step), reply) => {
+                self.writes.ended(writes::ALONE);
+                self.answered(now, turn, step, reply);
+            }
+            (Recipient::Watches, Err(_)) => self.watch_again(),
             (Recipient::Batch(members), reply) => self.written(now, members, reply),
             (Recipient::Heartbeat, Ok(_)) => self.beaten(),
             (Recipient::Heartbeat, Err(trouble)) => self.beat_refused(now, trouble),
@@ -99,10 +104,12 @@ impl Queue {
             ) => {
                 self.read(now, id, step, entry, &data, stat);
             }
-            (Step::Found(_) | Step::Changed | Step::Enter, Err(Trouble::NoNode)) => {
-                self.look(id, false);
-            }
-            (Step::Ahead(_), Err(Trouble::NoNode)) => self.ahead_was_gone(id),
+            // Others may have deleted the node right ahead, and with it the whole queue.
+            (
+                Step::Found(_) | Step::Ahead(_) | Step::Changed | Step::Enter,
+                Err(Trouble::NoNode),
+            )
+            | (Step::Sync, Ok(_)) => self.look(id, false),
             (Step::Changed, Ok(Reply::Data { stat, .. })) => claim.changed = stat.pzxid,
             (Step::Enter, Ok(_)) => self.entered(now, id),
             (Step::Waiter(_), Ok(Reply::Data { stat, .. })) => {

@@ -1,7 +1,8 @@
 //! Decides which acquisitions create and delete their nodes together: the writes of a turn go to the
 //! servers as one transaction, which costs them about as much as a single write.
 //!
-//! While two are in flight, the writes that come meanwhile gather for the next one. All
+//! While two are in flight, the writes that come meanwhile gather for the next one, as they do
+//! behind many that have to go alone: a heartbeat waits for all that went before it. All
 //! writes of a transaction are done or none, so one that was refused says nothing about each
 //! of them: they are sent again one by one.
 
@@ -17,13 +18,18 @@ const MOST: usize = 64;
 /// The size from which on nothing is added to one: a server closes the connection on a packet
 /// of more than `jute.maxbuffer`.
 const ENOUGH_BYTES: usize = 64 * 1024;
-const MOST_IN_FLIGHT: usize = 2;
+/// How much may be in flight, and what counts how much: writes that go together, and one that
+/// goes alone.
+const MOST_IN_FLIGHT: usize = 2 * TOGETHER;
+pub(super) const TOGETHER: usize = 32;
+pub(super) const ALONE: usize = 1;
+pub(super) const MOST_ALONE: usize = MOST_IN_FLIGHT / ALONE;
 
 /// Acquisitions that are to create or delete their nodes.
 #[derive(Default)]
 pub(super) struct Writes {
     waiting: VecDeque<Turn>,
-    /// Transactions that are not answered; a lone write counts as one.
+    /// What is not answered.
     in_flight: usize,
 }
 
@@ -63,19 +69,19 @@ impl Writes {
         Vec::from(urgent)
     }
 
-    /// Whether a transaction may be sent, and would have a write.
+    /// Whether more may be sent, and there is more.
     pub(super) fn are_due(&self) -> bool {
         self.in_flight < MOST_IN_FLIGHT && !self.waiting.is_empty()
     }
 
-    /// A transaction is sent.
-    pub(super) fn sent(&mut self) {
-        self.in_flight += 1;
+    /// So much is sent.
+    pub(super) fn sent(&mut self, weight: usize) {
+        self.in_flight += weight;
     }
 
-    /// A transaction is answered, or will not be.
-    pub(super) fn ended(&mut self) {
-        self.in_flight = self.in_flight.saturating_sub(1);
+    /// So much is answered, or will not be.
+    pub(super) fn ended(&mut self, weight: usize) {
+        self.in_flight = self.in_flight.saturating_sub(weight);
     }
 }
 

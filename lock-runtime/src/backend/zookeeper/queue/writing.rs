@@ -3,7 +3,7 @@
 
 use super::Queue;
 use super::claim::Stage;
-use super::writes::{Batch, Write};
+use super::writes::{self, Batch, Write};
 use crate::backend::claims::Turn;
 use crate::backend::zookeeper::call::{Call, Recipient, Step};
 use crate::backend::zookeeper::protocol::op::Op;
@@ -26,6 +26,7 @@ impl Queue {
     fn send_writes(&mut self, now: Moment) {
         let (mut batch, mut alone) = (Batch::default(), Vec::new());
         while !batch.is_full()
+            && alone.len() < writes::MOST_ALONE
             && let Some(turn) = self.writes.pop()
         {
             let Some(write) = self.write(turn) else {
@@ -39,7 +40,7 @@ impl Queue {
             }
         }
         if let Some(op) = batch.op() {
-            self.writes.sent();
+            self.writes.sent(writes::TOGETHER);
             let to = Recipient::Batch(batch.members.clone());
             self.requests.send(op, to);
         }
@@ -102,7 +103,8 @@ impl Queue {
     }
 
     fn send_alone(&mut self, write: Write) {
-        let to = Recipient::Claim(write.turn, write.step);
+        self.writes.sent(writes::ALONE);
+        let to = Recipient::Alone(write.turn, write.step);
         self.requests.send(write.op, to);
         if write.joins.is_some() {
             self.joins(write.turn.id);
@@ -116,7 +118,7 @@ impl Queue {
         members: Vec<(Turn, Step)>,
         reply: Result<Reply, Trouble>,
     ) {
-        self.writes.ended();
+        self.writes.ended(writes::TOGETHER);
         match reply {
             Ok(Reply::Parts(parts)) => {
                 let mut parts = parts.into_iter();

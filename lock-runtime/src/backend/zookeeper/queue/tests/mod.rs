@@ -107,6 +107,17 @@ impl Scene {
         self.queue.connected(self.now, session(7, self.now), seen);
     }
 
+    /// An acquisition looks for its node, but not before the server is up to date.
+    fn looks_after_a_sync(&mut self) -> Call {
+        let mut calls = self.calls();
+        assert_eq!(calls.len(), 1, "{calls:?}");
+        assert!(matches!(calls[0].op, Op::Sync { .. }), "{calls:?}");
+        self.reply(calls.remove(0), Ok(Reply::Done));
+        let look = self.calls().remove(0);
+        assert!(matches!(look.op, Op::Children { .. }), "no second one");
+        look
+    }
+
     /// The session ends, and there is another one.
     fn begin_session(&mut self, id: i32) {
         self.queue.session_over(self.now);
@@ -280,12 +291,10 @@ fn a_node_whose_creation_was_not_confirmed_is_found_again() {
     let calls = scene.calls();
     let token = scene.claim(ID).token;
     scene.connect_again(calls, 0);
-    let mut calls = scene.calls();
-    assert!(matches!(calls[0].op, Op::Sync { .. }), "{calls:?}");
-    assert!(matches!(calls[1].op, Op::Children { .. }), "no second one");
+    let look = scene.looks_after_a_sync();
     let mine = format!("x-{token}-0000000004");
     let names = vec![mine.clone()];
-    scene.reply(calls.remove(1), Ok(children(names.clone(), 77)));
+    scene.reply(look, Ok(children(names.clone(), 77)));
     let read = scene.calls().remove(0);
     let (data, stat) = (Vec::new(), owned_by(7));
     scene.reply(read, Ok(Reply::Data { data, stat }));
@@ -295,13 +304,25 @@ fn a_node_whose_creation_was_not_confirmed_is_found_again() {
 }
 
 #[test]
+fn a_node_is_looked_for_at_no_server_that_may_be_behind() {
+    let mut scene = Scene::new();
+    scene.acquire(Kind::Exclusive);
+    let calls = scene.calls();
+    scene.connect_again(calls, 0);
+    let sync = scene.calls().remove(0);
+    scene.reply(sync, Err(Trouble::Other(-127)));
+    assert!(scene.calls().is_empty());
+    assert!(matches!(scene.outcomes()[..], [Outcome::Failed { .. }]));
+}
+
+#[test]
 fn a_node_of_a_session_that_has_ended_is_not_taken_for_ours() {
     let mut scene = Scene::new();
     scene.acquire(Kind::Exclusive);
     let calls = scene.calls();
     let token = scene.claim(ID).token;
     scene.connect_again(calls, 0);
-    let look = scene.calls().remove(1);
+    let look = scene.looks_after_a_sync();
     let names = vec![format!("x-{token}-0000000004")];
     scene.reply(look, Ok(children(names, 77)));
     let read = scene.calls().remove(0);
@@ -371,6 +392,16 @@ fn watches_go_on_over_another_connection() {
     };
     assert_eq!(calls[0].op, watch);
     assert!(matches!(scene.outcomes()[..], [Outcome::Waiting { .. }]));
+    // Nothing would come of what is not watched.
+    let renewed = calls.into_iter().next().unwrap();
+    scene.reply(renewed, Err(Trouble::Other(-127)));
+    assert!(matches!(
+        scene.calls()[..],
+        [Call {
+            op: Op::Children { .. },
+            ..
+        }]
+    ));
 }
 
 #[test]
@@ -602,15 +633,64 @@ fn one_right_behind_another_of_ours_looks_at_its_node_alone() {
 
 #[test]
 fn behind_one_of_ours_whose_node_others_have_deleted_it_reads_the_queue() {
+    for is_known in [false, true] {
+        let mut scene = Scene::new();
+        let (_, mut calls) = follower(&mut scene);
+        if is_known {
+            scene.queue.lost(ID);
+        }
+        scene.reply(calls.remove(0), Err(Trouble::NoNode));
+        let look = scene.calls().remove(0);
+        assert!(matches!(look.op, Op::Children { .. }), "{look:?}");
+        // The queue of the same numbers in another node of the lock.
+        let mine = scene.claim(LeaseId(2)).node.unwrap().to_string();
+        scene.reply(look, Ok(children(vec![others("x", 4), mine], 99)));
+        assert_eq!(scene.granted(), None);
+    }
+}
+
+#[test]
+fn a_try_that_misses_each_holder_ends() {
     let mut scene = Scene::new();
-    let (_, mut calls) = follower(&mut scene);
-    scene.reply(calls.remove(0), Err(Trouble::NoNode));
-    let look = scene.calls().remove(0);
-    assert!(matches!(look.op, Op::Children { .. }), "{look:?}");
-    // The queue of the same numbers in another node of the lock.
-    let mine = scene.claim(LeaseId(2)).node.unwrap().to_string();
-    scene.reply(look, Ok(children(vec![others("x", 4), mine], 99)));
-    assert_eq!(scene.granted(), None);
+    let terms = Terms {
+        wait: Wait::AtMost(Duration::ZERO),
+        ..Terms::of(ID, "k", TIMEOUT)
+    };
+    scene.queue.acquire(scene.now, Arc::new(terms));
+    for number in 0..2 {
+        assert!(scene.outcomes().is_empty());
+        let look = scene.calls().remove(0);
+        scene.reply(look, Ok(children(vec![others("x", number)], 77)));
+        let front = scene.calls().pop().unwrap();
+        scene.reply(front, Err(Trouble::NoNode));
+    }
+    let outcomes = scene.outcomes();
+    assert!(
+        matches!(outcomes[..], [Outcome::Busy { holder: None, .. }]),
+        "{outcomes:?}"
+    );
+}
+
+#[test]
+fn without_the_node_of_its_session_nothing_is_acquired() {
+    let mut scene = Scene::new();
+    scene.acquire(Kind::Exclusive);
+    let create = scene.calls().remove(0);
+    let cause: Cause = Arc::new(Trouble::NoRight);
+    scene.queue.refused(&cause);
+    assert!(matches!(scene.outcomes()[..], [Outcome::Failed { .. }]));
+    let path = format!("/lock/k/x-{}-0000000000", scene.claim(ID).token);
+    scene.reply(create, Ok(Reply::Created { path }));
+    let leave = scene.calls();
+    assert!(matches!(leave[0].op, Op::Delete { .. }), "{leave:?}");
+    let later = Terms::of(LeaseId(2), "k", TIMEOUT);
+    scene.queue.acquire(scene.now, Arc::new(later));
+    assert!(matches!(scene.outcomes()[0], Outcome::Failed { .. }));
+    assert!(scene.calls().is_empty());
+    scene.queue.accepted();
+    let later = Terms::of(LeaseId(3), "k", TIMEOUT);
+    scene.queue.acquire(scene.now, Arc::new(later));
+    assert!(scene.outcomes().is_empty() && !scene.calls().is_empty());
 }
 
 #[test]
@@ -804,7 +884,7 @@ fn a_node_that_may_be_there_is_looked_for_until_its_queue_can_be_read() {
         if gone {
             scene.queue.abandon(ID);
         }
-        let look = scene.calls().remove(1);
+        let look = scene.looks_after_a_sync();
         scene.reply(look, Err(Trouble::NoRight));
         let outcomes = scene.outcomes();
         let is_reported = match &outcomes[..] {

@@ -407,3 +407,30 @@ fn a_try_does_not_find_the_lock_that_its_own_process_has_left() {
     scene.served_by(&mut server);
     assert_eq!(scene.holders(), [4]);
 }
+
+#[test]
+fn nodes_of_many_new_locks_are_not_all_on_their_way_at_once() {
+    let mut scene = Scene::new();
+    let mut server = Server::default();
+    for id in 0..1_000 {
+        scene.acquire_key(id, &format!("new-{id}"));
+    }
+    let (mut most, mut granted) = (0, Vec::new());
+    loop {
+        let calls = scene.calls();
+        if calls.is_empty() {
+            break;
+        }
+        let creates = calls
+            .iter()
+            .filter(|it| matches!(&it.op, Op::Create { mode, .. } if *mode == Mode::Sequential));
+        most = most.max(creates.count());
+        for call in calls {
+            let reply = server.serve(&call.op);
+            scene.reply(call, reply);
+        }
+        granted.extend(scene.holders());
+    }
+    assert_eq!(granted.len(), 1_000);
+    assert!(most <= 192, "{most}");
+}
