@@ -1,5 +1,7 @@
 //! In a long queue of one manager, joining and entering cost what they do in a short one.
 
+use std::time::Duration;
+
 use tests::{LONG, Proxy, TIME_LIMIT, eventually, release, within};
 use tokio::task::JoinSet;
 
@@ -50,4 +52,24 @@ async fn a_manager_does_not_read_its_queue_for_each_waiter_that_joins_or_enters(
         queue.is_empty()
     })
     .await;
+}
+
+const NEW_LOCKS: usize = 15_000;
+const SHORT_SESSION: Duration = Duration::from_secs(4);
+
+// Section: zookeeper.md#the-session-is-the-lease
+#[tokio::test]
+async fn a_burst_of_new_locks_costs_no_lock_that_is_held() {
+    let Some(server) = server().await else { return };
+    let url = server.url("burst");
+    let locks = manager(&url, SHORT_SESSION).await;
+    let held = locks.lock("held").acquire().await.unwrap();
+    let burst = (0..NEW_LOCKS).map(|number| {
+        let acquire = locks.lock(format!("new-{number}")).wait_forever().acquire();
+        async move { release(acquire.await.unwrap()).await }
+    });
+    let mut burst: JoinSet<_> = burst.collect();
+    while burst.join_next().await.is_some() {}
+    assert!(held.is_held());
+    release(held).await;
 }

@@ -63,6 +63,18 @@ fn a_server_that_takes_over_is_told_again() {
     is_asked(&mut peer);
 }
 
+/// A slot may move to a server that lacks it, while all connections stay open.
+#[test]
+fn a_server_that_gets_the_lock_is_told_again() {
+    let (mut peer, _) = holding();
+    let sent = downgrade(&mut peer);
+    peer.reply(sent, Reply::Ours(true));
+    is_done(&mut peer);
+    peer.queue.replaced(|_| true);
+    peer.queue.resume(peer.now, |_| true);
+    is_asked(&mut peer);
+}
+
 #[test]
 fn a_refusal_is_reported() {
     let (mut peer, _) = holding();
