@@ -253,6 +253,21 @@ async fn the_right_to_wait_is_needed() {
     assert!(took < TIME_LIMIT / 4, "{took:?}");
 }
 
+/// It would say of a lock that it does not know that it is not held.
+#[tokio::test]
+async fn a_replica_is_refused_in_every_layout() {
+    let fleet = SentinelFleet::start().await;
+    let url = replicas(&fleet).await[0].url().to_owned();
+    let setnx = url.replace("redis://", "redis+setnx://");
+    for url in [format!("{url}?layout=declared"), setnx, url] {
+        let config = LockConfig::new(&url).expect("a URL");
+        let config = config.connect_timeout(2 * SECOND);
+        let connected = within(TIME_LIMIT, LockManager::connect(config)).await;
+        let text = connected.map(drop).expect_err(&url).to_string();
+        assert!(text.contains("replica"), "{url}: {text}");
+    }
+}
+
 #[test]
 fn what_has_no_replicas_refuses_the_setting() {
     let config = LockConfig::new("memory:?replicas=1").expect("a URL");

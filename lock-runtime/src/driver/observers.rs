@@ -36,13 +36,21 @@ pub(super) struct Observers {
 
 #[derive(Debug, Default)]
 struct Election {
-    observers: Vec<Observer>,
+    observers: Vec<Seat>,
     /// Who led at the last look.
     leader: Option<Leader>,
-    /// The token of the last leader that was shown.
-    shown: Option<FencingToken>,
+    /// The token of the last leader.
+    last: Option<FencingToken>,
     /// Whether the next look is due, and waits for the answer to the last one.
     is_overdue: bool,
+}
+
+/// An observer, who comes at any time.
+#[derive(Debug)]
+struct Seat {
+    observer: Observer,
+    /// The token of the last leader that it was shown.
+    shown: Option<FencingToken>,
 }
 
 impl Observers {
@@ -52,10 +60,14 @@ impl Observers {
             self.looks.insert(now, key.clone());
         }
         let election = self.elections.entry(key).or_default();
+        let mut seat = Seat {
+            observer,
+            shown: None,
+        };
         if let Some(leader) = &election.leader {
-            let _ = observer.send(leader.clone());
+            seat.show(leader);
         }
-        election.observers.push(observer);
+        election.observers.push(seat);
     }
 
     /// Shows what the last looks have found, and returns those that are due.
@@ -97,9 +109,8 @@ impl Observers {
                 Err(TryRecvError::Closed) => None,
             };
             if let Some(election) = elections.get_mut(key) {
-                if let Some(status) = answer {
-                    election.show(Leader::among(status));
-                }
+                // Nobody knows whether the last leader still leads.
+                election.show(answer.and_then(Leader::among));
                 if std::mem::take(&mut election.is_overdue) {
                     looks.insert(now, key.clone());
                 }
@@ -110,7 +121,7 @@ impl Observers {
 
     fn is_unobserved(&mut self, key: &LockKey) -> bool {
         self.elections.get_mut(key).is_none_or(|election| {
-            election.observers.retain(|it| !it.is_closed());
+            election.observers.retain(|it| !it.observer.is_closed());
             election.observers.is_empty()
         })
     }
@@ -119,14 +130,21 @@ impl Observers {
 impl Election {
     /// A server that has lost its data may show an older leader, which nobody is to follow.
     fn show(&mut self, leader: Option<Leader>) {
-        self.leader = leader.filter(|it| self.shown.is_none_or(|last| last <= it.fencing_token));
-        if let Some(leader) = &self.leader
-            && self.shown != Some(leader.fencing_token)
-        {
-            self.shown = Some(leader.fencing_token);
-            for observer in &self.observers {
-                let _ = observer.send(leader.clone());
+        self.leader = leader.filter(|it| self.last.is_none_or(|last| last <= it.fencing_token));
+        if let Some(leader) = &self.leader {
+            self.last = Some(leader.fencing_token);
+            for seat in &mut self.observers {
+                seat.show(leader);
             }
+        }
+    }
+}
+
+impl Seat {
+    fn show(&mut self, leader: &Leader) {
+        if self.shown != Some(leader.fencing_token) {
+            self.shown = Some(leader.fencing_token);
+            let _ = self.observer.send(leader.clone());
         }
     }
 }
@@ -255,6 +273,27 @@ mod tests {
         assert_eq!(scene.look(|| Err(Arc::new(io::Error::other("cut")))), 1);
         assert_eq!(scene.finds(1), 1);
         assert_eq!(seen(&mut leaders), [1]);
+    }
+
+    // Section: guarantees.md#elections
+    #[test]
+    fn who_comes_while_the_leader_is_unknown_is_shown_it_later() {
+        for fails in [false, true] {
+            let mut scene = Scene::new();
+            let mut first = scene.observe();
+            scene.finds(5);
+            scene.look(|| {
+                if fails {
+                    Err(Arc::new(io::Error::other("cut")))
+                } else {
+                    Ok(Status::free(LockKey::of("k")))
+                }
+            });
+            let mut second = scene.observe();
+            assert!(seen(&mut second).is_empty(), "nobody knows who leads");
+            scene.finds(5);
+            assert_eq!((seen(&mut first), seen(&mut second)), (vec![5], vec![5]));
+        }
     }
 
     #[test]

@@ -244,7 +244,8 @@ fn answers(reply: &Reply) -> Option<Vec<Answer>> {
         Reply::Gone => Answer::Gone,
         Reply::Ours(ours) => Answer::Ours(*ours),
         Reply::Asked { standings, .. } => return Some(standings.iter().map(stands).collect()),
-        Reply::Step(_) => return None,
+        // Not in the layouts that are simulated.
+        Reply::Taken { .. } | Reply::Step(_) => return None,
     }])
 }
 

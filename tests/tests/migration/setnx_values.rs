@@ -7,7 +7,10 @@ use std::time::{Duration, SystemTime};
 use lock_runtime::inspect::Severity;
 use lock_runtime::{LockError, LockGuard, LockManager};
 use redis::Value;
-use tests::{LONG, RedisServer, TIME_LIMIT, connect, eventually, queued, release, take, within};
+use tests::{
+    LONG, Proxy, RedisServer, TIME_LIMIT, connect, eventually, poll_once, queued, release, take,
+    within,
+};
 use tokio::task::JoinSet;
 
 const KEY: &str = "orders";
@@ -131,30 +134,54 @@ async fn a_time_to_come_is_waited_for_and_one_that_is_over_is_taken_over_once() 
 
 #[tokio::test]
 async fn who_comes_too_late_to_take_over_costs_nobody_the_lock() {
-    let (server, locks) = start().await;
-    server.cmd(&["SET", KEY, &(now() - 1000).to_string()]).await;
-    // Renewed after two seconds.
-    let request = locks.lock(KEY).ttl(6 * SECOND).wait(Duration::ZERO);
-    let guard = within(TIME_LIMIT, request.acquire()).await.unwrap();
-    // Another client has seen the old time too, and learns that it is not expired any more.
-    let theirs = now() + 60_000;
-    assert!(get_set(&server, theirs).await > now());
-    // Ours writes its own time again.
-    let ours = async || value(&server).await.unwrap() != theirs.to_string();
-    eventually(TIME_LIMIT, ours).await;
-    assert!(guard.is_held());
-    release(guard).await;
-    assert_eq!(server.keys("*").await, [""; 0]);
+    for wait in [Duration::ZERO, TIME_LIMIT] {
+        let (server, proxy, locks) = behind_a_proxy().await;
+        let request = locks.lock(KEY).ttl(LONG).wait(wait).renew(false);
+        let mut acquire = Box::pin(request.acquire());
+        let theirs = write_over_a_takeover(&server, &proxy, &mut acquire).await;
+        let guard = within(TIME_LIMIT, acquire).await.unwrap();
+        assert_ne!(value(&server).await.unwrap(), theirs.to_string());
+        release(guard).await;
+        assert_eq!(server.keys("*").await, [""; 0]);
+    }
 }
 
 #[tokio::test]
 async fn a_lock_that_was_taken_over_is_left_with_the_time_that_was_written_over_it() {
-    let (server, locks) = start().await;
+    for wait in [Duration::ZERO, TIME_LIMIT] {
+        let (server, proxy, locks) = behind_a_proxy().await;
+        let request = locks.lock(KEY).ttl(LONG).wait(wait);
+        let mut acquire = Box::pin(request.acquire());
+        write_over_a_takeover(&server, &proxy, &mut acquire).await;
+        drop(acquire);
+        eventually(TIME_LIMIT, async || server.keys("*").await.is_empty()).await;
+    }
+}
+
+/// The lock of a client that has not released it.
+async fn behind_a_proxy() -> (RedisServer, Proxy, LockManager) {
+    let server = RedisServer::start().await;
     server.cmd(&["SET", KEY, &(now() - 1000).to_string()]).await;
-    let guard = try_now(&locks).await.unwrap();
-    get_set(&server, now() + 60_000).await;
-    release(guard).await;
-    assert_eq!(server.keys("*").await, [""; 0]);
+    let proxy = Proxy::start(server.addr());
+    let url = proxy.url().replace("redis://", "redis+setnx://");
+    let locks = connect(url).await;
+    (server, proxy, locks)
+}
+
+/// Another client has seen the old time too, and writes its own one before ours is confirmed. It learns that the lock is
+/// not expired any more.
+async fn write_over_a_takeover(
+    server: &RedisServer,
+    proxy: &Proxy,
+    acquire: &mut (impl Future + Unpin),
+) -> u64 {
+    proxy.replies().hold();
+    assert!(poll_once(acquire).await.is_pending());
+    within(TIME_LIMIT, proxy.replies().held()).await;
+    let theirs = now() + 60_000;
+    assert!(get_set(server, theirs).await > now());
+    proxy.replies().pass();
+    theirs
 }
 
 #[tokio::test]

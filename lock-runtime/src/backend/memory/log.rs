@@ -9,7 +9,7 @@ use crate::types::fence::FencingToken;
 use crate::types::history::{self, Grant, GrantEnd, REMEMBERED};
 use crate::types::holder::Holder;
 use crate::types::key::LockKey;
-use crate::types::terms::{LeaseId, Terms};
+use crate::types::terms::Terms;
 
 /// How many locks have a log before the first search for those to forget.
 const FEW: usize = 1_000;
@@ -50,21 +50,21 @@ impl Logs {
         log.drain(..log.len().saturating_sub(keep));
     }
 
-    pub(super) fn ended(&mut self, now: Moment, key: &LockKey, id: LeaseId, end: GrantEnd) {
+    /// The grant with this fencing token has ended: numbers of acquisitions are those of their managers.
+    pub(super) fn ended(&mut self, now: Moment, key: &LockKey, fence: u64, end: GrantEnd) {
         let log = self.by_key.get_mut(key).into_iter().flatten();
-        for entry in log.filter(|it| it.terms.id == id) {
+        for entry in log.filter(|it| it.fence == fence) {
             entry.end = Some((now, end));
         }
     }
 
     /// The grants of a lock that these hold, the newest first.
-    pub(super) fn history(&self, key: &LockKey, holders: &[LeaseId]) -> Vec<Grant> {
+    pub(super) fn history(&self, key: &LockKey, holders: &[u64]) -> Vec<Grant> {
         let (Some(log), Some(first)) = (self.by_key.get(key), self.first) else {
             return Vec::new();
         };
         let mut grants: Vec<_> = log.iter().map(|it| it.describe(first)).collect();
-        let held: Vec<_> = holders.iter().map(|it| it.0.to_string()).collect();
-        history::note_expired(&mut grants, |it| held.iter().any(|id| **id == *it.id));
+        history::note_expired(&mut grants, |it| holders.contains(&it.fencing_token.get()));
         grants.reverse();
         grants
     }

@@ -162,7 +162,8 @@ impl Store {
         slot.sweep(now);
         let index = slot.holders.iter().position(|it| it.is(client, id));
         if let Some(index) = index {
-            self.logs.ended(now, key, id, GrantEnd::Released);
+            let fence = slot.holders[index].fence;
+            self.logs.ended(now, key, fence, GrantEnd::Released);
             let owner = &mut slot.holders[index];
             let cooldown = owner.terms.cooldown(owner.since, now);
             if !cools_down || cooldown.is_zero() {
@@ -227,7 +228,7 @@ impl Store {
         let Some(owner) = slot.holders.iter_mut().find(|it| it.is(client, id)) else {
             return false;
         };
-        self.logs.ended(now, key, id, GrantEnd::Released);
+        self.logs.ended(now, key, owner.fence, GrantEnd::Released);
         owner.state = State::Issued(ticket);
         owner.expires = now.after(time);
         self.unowned.insert(owner.expires, key.clone());
@@ -243,14 +244,14 @@ impl Store {
             keep,
             ..
         } = adopter;
-        let slot = self.slots.get_mut(&terms.key);
-        let holders = slot.into_iter().flat_map(|slot| {
-            slot.sweep(now);
-            slot.holders.iter_mut()
-        });
-        let mut issued =
-            holders.filter(|it| it.state == State::Issued(ticket) && it.terms.kind == terms.kind);
-        let Some(owner) = issued.next() else {
+        let Some(slot) = self.slots.get_mut(&terms.key) else {
+            let _ = client.send(Outcome::NoTicket { id: terms.id });
+            return;
+        };
+        slot.sweep(now);
+        let is_issued =
+            |it: &Owner| it.state == State::Issued(ticket) && it.terms.kind == terms.kind;
+        let Some(index) = slot.holders.iter().position(is_issued) else {
             let _ = client.send(Outcome::NoTicket { id: terms.id });
             return;
         };
@@ -264,7 +265,11 @@ impl Store {
         };
         if client.send(granted).is_ok() {
             self.logs.granted(now, &terms, self.fence, keep);
-            *owner = Owner {
+            let ends = slot.holders[index].expires;
+            if slot.holders.iter().filter(|it| it.expires == ends).count() == 1 {
+                self.unowned.remove(ends, terms.key.clone());
+            }
+            slot.holders[index] = Owner {
                 client,
                 fence: self.fence,
                 since: now,
@@ -311,7 +316,7 @@ impl Store {
         let slot = self.slots.get_mut(key);
         let holders = slot.map_or_else(Vec::new, |slot| {
             slot.sweep(now);
-            slot.holders.iter().map(|it| it.terms.id).collect()
+            slot.holders.iter().map(|it| it.fence).collect()
         });
         self.logs.history(key, &holders)
     }
@@ -364,7 +369,9 @@ impl Store {
         for owner in &holders {
             let id = owner.terms.id;
             if owner.state == State::Held {
-                self.logs.ended(now, key, id, GrantEnd::Revoked);
+                self.logs.ended(now, key, owner.fence, GrantEnd::Revoked);
+            } else {
+                self.unowned.remove(owner.expires, key.clone());
             }
             let _ = owner.client.send(Outcome::NotHeld { id });
         }

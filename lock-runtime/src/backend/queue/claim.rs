@@ -42,6 +42,8 @@ pub(super) struct Claim {
     pub(super) is_stray: bool,
     /// Whether it is one server's part of an acquisition on several.
     pub(super) is_part: bool,
+    /// Whether it has taken over the lock of another client, which it has once that is confirmed.
+    pub(super) takes_over: bool,
     /// Whether others waited for the lock at the same time.
     pub(super) crowded: bool,
     /// Whether the server has yet to know that it holds what another claim has held.
@@ -150,6 +152,7 @@ impl Claim {
             may_be_cut: false,
             is_stray: false,
             is_part: false,
+            takes_over: false,
             crowded: false,
             unknown: false,
             downgrade: None,
@@ -227,11 +230,12 @@ impl Claim {
     }
 
     /// Whether its acquire is to be sent. That of an adopter is sent again under the same token
-    /// if its answer is lost: it finds the ticket, or the lock under that token.
+    /// if its answer is lost: it finds the ticket, or the lock under that token. So does a try
+    /// that takes over a lock.
     pub(super) fn is_unsent(&self) -> bool {
         match self.stage {
             Stage::Unsent => true,
-            Stage::Unsure => self.bearer.terms.adopts.is_some(),
+            Stage::Unsure => self.bearer.terms.adopts.is_some() || self.takes_over,
             _ => false,
         }
     }

@@ -97,6 +97,12 @@ impl<S: Step> Queue<S> {
                 self.waiters.join(bearer, now, &ahead);
                 self.waits(id, &ahead);
             }
+            // A try does not ask how it stands.
+            Ok(Reply::Taken { left }) => {
+                claim.stage = Stage::Unsure;
+                claim.takes_over = true;
+                self.claims.schedule(now.after(left), id);
+            }
             // Somebody relies on the fence of the former holder.
             Ok(Reply::Busy { ahead }) if bearer.terms.adopts.is_some() => {
                 self.unsure(bearer, now.after(PAUSE));

@@ -11,6 +11,9 @@ use Severity::{Error, Notice, Warning};
 /// Longer than a round trip to a server takes that is near and has little to do.
 const SLOW: Duration = Duration::from_millis(50);
 
+/// The first version whose scripts obey `min-replicas-to-write` (its release notes).
+const HEEDS_REPLICAS: [u32; 3] = [6, 2, 7];
+
 /// The facts about a server.
 #[derive(Debug, Default)]
 pub(super) struct Facts {
@@ -111,9 +114,16 @@ fn version(facts: &Facts) -> Finding {
         format!("Valkey {valkey}")
     };
     let mut numbers = redis.split('.').map(|it| it.parse::<u32>().unwrap_or(0));
-    let version = (numbers.next(), numbers.next());
+    let version = [0; 3].map(|_| numbers.next().unwrap_or(0));
+    if version >= [6, 2, 0] && version < HEEDS_REPLICAS {
+        return Finding::fine("version", name).but(
+            Warning,
+            "scripts ignore `min-replicas-to-write`: a master that is cut off grants locks beside the next one",
+            "run Redis 6.2.7 or newer where replicas take over",
+        );
+    }
     Finding::fine("version", name).unless(
-        version >= (Some(6), Some(2)),
+        version >= [6, 2, 0],
         Error,
         "the scripts need commands that it does not have",
         "run Redis 6.2 or newer, or Valkey",
@@ -359,6 +369,24 @@ fn clock(facts: &Facts) -> Option<Finding> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn versions_are_warned_of_whose_scripts_ignore_missing_replicas() {
+        for (version, severity) in [
+            ("6.0.16", Error),
+            ("6.2.0", Warning),
+            ("6.2.6", Warning),
+            ("6.2.7", Severity::Fine),
+            ("7.0.15", Severity::Fine),
+        ] {
+            let line = ("redis_version".to_owned(), version.to_owned());
+            let facts = Facts {
+                values: [line].into(),
+                ..Facts::default()
+            };
+            assert_eq!(super::version(&facts).severity, severity, "{version}");
+        }
+    }
 
     #[test]
     fn replicas_that_no_server_can_have_take_no_time() {

@@ -67,8 +67,9 @@ pub(crate) struct Remote<B> {
     /// Those that were taken back from the store, and whose last answer is still to come.
     withdrawn: BTreeSet<LeaseId>,
     failures: VecDeque<Outcome>,
-    /// Writers that have yet to go on as readers; they are asked for until the store answers.
-    downgrades: Vec<LeaseId>,
+    /// Asked for again when the network works: writers that have yet to go on as readers, and
+    /// locks that nobody wants any more.
+    again: Vec<Request>,
 }
 
 impl<B: Backend> Remote<B> {
@@ -83,7 +84,7 @@ impl<B: Backend> Remote<B> {
             waiting: BTreeMap::new(),
             withdrawn: BTreeSet::new(),
             failures: VecDeque::new(),
-            downgrades: Vec::new(),
+            again: Vec::new(),
         }
     }
 
@@ -92,6 +93,13 @@ impl<B: Backend> Remote<B> {
         if std::mem::replace(&mut self.is_cut, is_cut) == is_cut {
             return;
         }
+        for request in std::mem::take(&mut self.again) {
+            if let Request::Release(id) | Request::Abandon(id) = request {
+                // Its caller has been answered.
+                self.withdrawn.insert(id);
+            }
+            self.store.submit(now, request);
+        }
         for (id, terms) in &self.waiting {
             if is_cut {
                 self.withdrawn.insert(*id);
@@ -99,11 +107,6 @@ impl<B: Backend> Remote<B> {
                 self.failures.push_back(unheard(*id));
             } else {
                 self.store.submit(now, Request::Acquire(Arc::clone(terms)));
-            }
-        }
-        if !is_cut {
-            for id in self.downgrades.drain(..) {
-                self.store.submit(now, Request::Downgrade(id));
             }
         }
     }
@@ -118,9 +121,8 @@ impl<B: Backend> Remote<B> {
             Request::Abandon(id) => self.waiting.remove(id).is_some(),
             _ => false,
         };
-        if let (true, Request::Downgrade(id)) = (self.is_cut, &request) {
-            self.downgrades.push(*id);
-        } else if self.is_cut {
+        if self.is_cut {
+            self.again.extend(again(&request, waited));
             self.failures.extend(fail(request, waited));
         } else {
             self.store.submit(now, request);
@@ -190,6 +192,18 @@ fn unheard(id: LeaseId) -> Outcome {
         id,
         cause: cause(),
         soon: false,
+    }
+}
+
+/// What of a request is made up for later, as stores do on their next connection.
+fn again(request: &Request, waited: bool) -> Option<Request> {
+    match *request {
+        Request::Abandon(_) if waited => None,
+        Request::Abandon(id) => Some(Request::Abandon(id)),
+        // Nobody will get the ticket.
+        Request::Release(id) | Request::Issue { id, .. } => Some(Request::Release(id)),
+        Request::Downgrade(id) => Some(Request::Downgrade(id)),
+        _ => None,
     }
 }
 

@@ -262,7 +262,7 @@ impl Operations {
         }
         self.stop_keeping_what_is_due(now);
         self.requests.extend(self.observers.tick(now));
-        if self.releasing.is_empty() {
+        if !self.flushes.is_empty() && self.has_let_go() {
             for flush in self.flushes.drain(..) {
                 let _ = flush.send(());
             }
@@ -300,6 +300,11 @@ impl Operations {
             && self.releasing.is_empty()
             && !self.watchdog.holds_locks()
             && self.ended.is_empty()
+    }
+
+    /// Nothing is being released, and no ticket taken back.
+    fn has_let_go(&self) -> bool {
+        self.releasing.is_empty() && !self.acquiring.values().any(|it| it.takes_back)
     }
 
     pub(super) fn has_shut_down(&self) -> bool {

@@ -272,6 +272,20 @@ mod tests {
         }
     }
 
+    /// A program that ends leaves no lock behind.
+    #[test]
+    fn the_last_manager_waits_for_a_ticket_to_be_taken_back() {
+        let mut scene = Scene::new(Wait::Forever);
+        take_back(&mut scene);
+        let (answer, flushed) = std::sync::mpsc::channel();
+        scene.take(Op::Flush(answer));
+        scene.tick_after(Duration::ZERO);
+        assert!(flushed.try_recv().is_err());
+        scene.settle(Outcome::NoTicket { id: ID });
+        scene.tick_after(Duration::ZERO);
+        assert!(flushed.try_recv().is_ok());
+    }
+
     #[test]
     fn a_ticket_that_is_gone_is_not_looked_for() {
         let mut scene = Scene::new(Wait::Forever);

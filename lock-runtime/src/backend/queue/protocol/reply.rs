@@ -1,5 +1,7 @@
 //! Replies to calls, as values.
 
+use std::time::Duration;
+
 use super::ahead::Ahead;
 use super::call::Call;
 use super::step::Step;
@@ -16,6 +18,10 @@ pub(crate) enum Reply<S: Step> {
     },
     Busy {
         ahead: Ahead,
+    },
+    /// It is ours if that is still so after this time.
+    Taken {
+        left: Duration,
     },
     Gone,
     /// There is no such ticket to adopt.

@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
-use super::{Call, Peer, Reply, TTL, ahead, asked, token};
-use crate::backend::Outcome;
+use super::{Call, ID, Peer, Reply, TTL, ahead, asked, token};
 use crate::backend::queue::protocol::message::{Grant, Message};
 use crate::backend::queue::protocol::reply::Standing;
 use crate::backend::token::Token;
+use crate::backend::{Outcome, Request};
 use crate::types::terms::Wait;
 
 #[test]
@@ -136,5 +136,29 @@ fn a_push_in_quarantine_is_not_believed_whatever_the_key_looks_like() {
             assert!(peer.outcome().is_none(), "{owner}");
             peer.silent();
         }
+    }
+}
+
+// Section: guarantees.md#beside-clients-of-other-kinds
+#[test]
+fn a_try_that_takes_over_a_lock_has_it_once_that_is_confirmed() {
+    for is_given_up in [false, true] {
+        let (mut peer, sent) = Peer::acquiring(Wait::AtMost(Duration::ZERO));
+        let (who, left) = (token(&sent), Duration::from_millis(20));
+        peer.reply(sent, Reply::Taken { left });
+        peer.after(19);
+        peer.silent();
+        assert!(peer.outcome().is_none());
+        if is_given_up {
+            peer.queue.submit(peer.now, Request::Abandon(ID));
+            assert!(matches!(peer.call().call, Call::Leave(_)));
+            continue;
+        }
+        peer.after(1);
+        let again = peer.call();
+        assert!(matches!(again.call, Call::Acquire { .. }));
+        assert_eq!(token(&again), who);
+        peer.reply(again, Reply::Granted { fence: 7 });
+        assert_eq!(peer.granted(), (7, peer.now));
     }
 }

@@ -68,6 +68,9 @@ fn not_granted(items: &[Value], expected: Token) -> Option<Reply> {
             position: number(position)?,
             ahead: ahead(left, text(owner)?, crowd)?,
         }),
+        ("taken", [left]) => Some(Reply::Taken {
+            left: Duration::from_millis(number(left)?),
+        }),
         ("busy", [_, left, owner, crowd @ ..]) => Some(Reply::Busy {
             ahead: ahead(left, text(owner)?, crowd)?,
         }),

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use redis::RedisError;
 use tokio::task::JoinSet;
-use tokio::time::{self, timeout_at};
+use tokio::time::timeout_at;
 
 use super::question::{Master, Sentinel};
 use super::service::Service;
@@ -27,7 +27,7 @@ const LINGER: Duration = Duration::from_millis(100);
 pub(crate) struct Sentinels {
     pub(super) service: String,
     pub(super) all: Vec<Sentinel>,
-    /// How long one may take to answer.
+    /// How long one may take to answer, where nobody says how much time there is.
     pub(super) timeout: Duration,
     words: Mutex<Words>,
 }
@@ -61,9 +61,9 @@ impl Sentinels {
         self.words.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Asks for the current master; also says the way to it.
-    pub(crate) async fn find(self: &Arc<Self>) -> Result<(Master, Route), Trouble> {
-        self.ask_all().await?;
+    /// Asks for the current master within this time; also says the way to it.
+    pub(crate) async fn find(self: &Arc<Self>, time: Duration) -> Result<(Master, Route), Trouble> {
+        self.ask_all(time).await?;
         let silent = || Trouble::not_now("no sentinel names a master any more");
         // One that was slow this time may have known better before.
         let master = self.master().ok_or_else(silent)?;
@@ -72,7 +72,7 @@ impl Sentinels {
     }
 
     /// Fails if none of them names a master.
-    async fn ask_all(self: &Arc<Self>) -> Result<(), Trouble> {
+    async fn ask_all(self: &Arc<Self>, time: Duration) -> Result<(), Trouble> {
         let mut asked = JoinSet::new();
         for number in 0..self.all.len() {
             let this = Arc::clone(self);
@@ -80,14 +80,14 @@ impl Sentinels {
         }
         let mut refusals: Vec<_> = self.all.iter().map(|_| Refusal::Silent).collect();
         let mut is_named = false;
-        let mut answer_by = time::Instant::now() + self.timeout;
-        while let Ok(Some(answered)) = timeout_at(answer_by, asked.join_next()).await {
+        let mut answer_by = Instant::now() + time;
+        while let Ok(Some(answered)) = timeout_at(answer_by.into(), asked.join_next()).await {
             let Ok((number, answer)) = answered else {
                 continue;
             };
             match answer {
                 Ok(Some(master)) => {
-                    answer_by = answer_by.min(time::Instant::now() + LINGER);
+                    answer_by = answer_by.min(Instant::now() + LINGER);
                     self.said(number, Some(master));
                     is_named = true;
                 }

@@ -180,7 +180,7 @@ impl Dialer {
         login: &RedisConnectionInfo,
         caller: &Caller,
     ) -> Result<Opened, Trouble> {
-        let (route, master) = self.way.find().await?;
+        let (route, master) = self.way.find(caller.timeout / 2).await?;
         let trouble = |error| trouble(error, &caller.names);
         let opening = self.open_along(&route, login, caller);
         let mut opened = opening.await.map_err(trouble)?;
@@ -230,8 +230,9 @@ impl Dialer {
             });
         let (mut connection, mut io) = opening::open(route, login, config).await?;
         let preparing = async {
-            if self.way.may_change() {
-                demand_master(&mut connection).await?;
+            let writes = caller.names.layout.has_counter();
+            if self.way.may_change() || !writes && !self.in_cluster {
+                demand_master(&mut connection, self.way.may_change()).await?;
             }
             let own = if self.in_cluster {
                 Some(caller.names.at_node(&node(&mut connection).await?))

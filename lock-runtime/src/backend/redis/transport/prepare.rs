@@ -22,9 +22,17 @@ pub(crate) struct Identity {
     pub(super) clock: Option<(u64, Instant)>,
 }
 
-/// Refuses a replica: the answer of a sentinel may be out of date.
-pub(super) async fn demand_master(connection: &mut MultiplexedConnection) -> RedisResult<()> {
-    let role: Value = redis::cmd("ROLE").query_async(connection).await?;
+/// Refuses a replica: the answer of a sentinel, or of a name server, may be out of date, and a
+/// replica that lags says of a lock that it is not held. Unless it `is_needed`, a server that does
+/// not tell is taken for a master.
+pub(super) async fn demand_master(
+    connection: &mut MultiplexedConnection,
+    is_needed: bool,
+) -> RedisResult<()> {
+    let role: Value = match redis::cmd("ROLE").query_async(connection).await {
+        Err(error) if !is_needed && error.code().is_some() => return Ok(()),
+        role => role?,
+    };
     if is_master(&role) {
         return Ok(());
     }

@@ -2,6 +2,7 @@
 //! name.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use crate::backend::queue::protocol::trouble::Trouble;
 use crate::backend::redis::sentinel::{Master, Sentinels};
@@ -15,12 +16,12 @@ pub(crate) enum Way {
 }
 
 impl Way {
-    /// The route to the server, and who it is if sentinels name it.
-    pub(super) async fn find(&self) -> Result<(Route, Option<Master>), Trouble> {
+    /// The route to the server, and who it is if sentinels name it within this time.
+    pub(super) async fn find(&self, time: Duration) -> Result<(Route, Option<Master>), Trouble> {
         match self {
             Self::Known(route) => Ok((route.clone(), None)),
             Self::Sentinels(sentinels) => {
-                let (master, route) = sentinels.find().await?;
+                let (master, route) = sentinels.find(time).await?;
                 Ok((route, Some(master)))
             }
         }

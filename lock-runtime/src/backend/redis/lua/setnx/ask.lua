@@ -6,7 +6,7 @@
 local reply = {0, ''}
 for i = 2, #ARGV do
   local ttl, name = string.match(ARGV[i], '^%a:(%d+):[^\n]*\n(.+)$')
-  local granted, left, holder = enter(name, ttl, true)
+  local granted, left, holder = enter(name, ttl)
   if not granted and not left then return odd(holder) end
   if i == 2 and not granted then reply[1], reply[2] = left, holder end
   reply[i + 1] = granted and {name, 'granted', granted} or {name, 'waiting'}

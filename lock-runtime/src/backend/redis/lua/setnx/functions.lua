@@ -79,19 +79,19 @@ local function hold(name, ttl, taken, fence)
 end
 
 -- Holds the lock from now on, under the fence that is returned.
-local function grant(name, ttl, taken)
+local function grant(name, ttl)
   local granted = fence()
-  hold(name, ttl, taken, granted)
+  hold(name, ttl, false, granted)
   return granted
 end
 
 -- Takes the lock if it is free. Returns the fence of a grant, or nothing, how many ms
--- are left of the holder, and who that is; where the value is odd, only that. An acquisition
--- that `waits` and takes over an expired lock has it once that is confirmed.
-local function enter(name, ttl, waits)
+-- are left of the holder, and who that is; where the value is odd, only that. Who takes over
+-- an expired lock has it once that is confirmed: nobody is its holder until then.
+local function enter(name, ttl)
   local value, note = look()
   if is_held_by(name, value, note) then
-    local wait = note.taken and waits and note.taken + CONFIRM - time() or 0
+    local wait = note.taken and note.taken + CONFIRM - time() or 0
     if wait > 0 then return nil, wait, '' end
     return grant(name, ttl)
   end
@@ -101,7 +101,6 @@ local function enter(name, ttl, waits)
   if not over then return nil, nil, value end
   local left = over - time()
   if left >= 0 then return nil, left, value end
-  if not waits then return grant(name, ttl, true) end
   hold(name, ttl, true)
   return nil, CONFIRM, ''
 end

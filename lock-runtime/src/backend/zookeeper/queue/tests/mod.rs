@@ -309,8 +309,9 @@ fn a_node_is_looked_for_at_no_server_that_may_be_behind() {
     scene.acquire(Kind::Exclusive);
     let calls = scene.calls();
     scene.connect_again(calls, 0);
-    let sync = scene.calls().remove(0);
-    scene.reply(sync, Err(Trouble::Other(-127)));
+    let mut calls = scene.calls();
+    assert_eq!(calls.len(), 1, "{calls:?}");
+    scene.reply(calls.remove(0), Err(Trouble::Other(-127)));
     assert!(scene.calls().is_empty());
     assert!(matches!(scene.outcomes()[..], [Outcome::Failed { .. }]));
 }
