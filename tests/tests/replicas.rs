@@ -257,7 +257,7 @@ async fn the_right_to_wait_is_needed() {
 #[tokio::test]
 async fn a_replica_is_refused_in_every_layout() {
     let fleet = SentinelFleet::start().await;
-    let url = replicas(&fleet).await[0].url().to_owned();
+    let url = replicas(&fleet).await[0].url().clone();
     let setnx = url.replace("redis://", "redis+setnx://");
     for url in [format!("{url}?layout=declared"), setnx, url] {
         let config = LockConfig::new(&url).expect("a URL");
