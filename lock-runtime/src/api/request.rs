@@ -17,6 +17,10 @@ use crate::types::kind::Kind;
 use crate::types::terms::Wait;
 use crate::types::ticket::Ticket;
 
+/// Why a test cannot wait for its own runtime.
+const IN_A_TASK: &str = "`testing::Locks` runs in the runtime of its test, which a blocking call would stop: test synchronous \
+    code with `LockManager::connect_blocking(\"memory:\")`";
+
 /// A request for a lock, with setters for everything that has a default.
 /// [`LockManager::lock`](crate::LockManager::lock) and [`lock_all`](crate::LockManager::lock_all)
 /// create it.
@@ -409,8 +413,12 @@ impl LockRequest {
     ///
     /// # Errors
     ///
-    /// Those of [`acquire`](Self::acquire).
+    /// Those of [`acquire`](Self::acquire), and [`LockError::InvalidOptions`] with a manager of
+    /// `testing::Locks`, which runs in the runtime of its test: that would wait for itself.
     pub fn acquire_blocking(self) -> Result<LockGuard, LockError> {
+        if self.shared.mailbox.may_be_blocked() {
+            return Err(LockError::invalid("acquire_blocking", IN_A_TASK));
+        }
         block_on(self.acquire())
     }
 

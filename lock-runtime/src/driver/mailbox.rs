@@ -110,6 +110,11 @@ impl Mailbox {
         let _ = self.ops.send(op);
     }
 
+    /// Whether a blocked thread may be the one that would carry its operations out.
+    pub(crate) fn may_be_blocked(&self) -> bool {
+        !self.poller.is_thread()
+    }
+
     /// Waits until all releases sent so far are done, for at most this long; where the poller is
     /// a task, until they are sent. It returns at once on a thread that polls the engine, since
     /// that thread has to do them, and within the poll of a caller that delivers answers, since

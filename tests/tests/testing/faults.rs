@@ -138,3 +138,11 @@ async fn who_is_taken_a_lock_away_loses_it_at_once() -> Result<(), LockError> {
     assert!(matches!(lost, Err(LockError::Lost { .. })));
     Ok(())
 }
+
+/// It would wait for the runtime whose thread it blocks.
+#[tokio::test(start_paused = true)]
+async fn blocking_calls_are_refused() {
+    let locks = Locks::new();
+    let refused = locks.manager().lock("k").acquire_blocking();
+    assert!(matches!(refused, Err(LockError::InvalidOptions { .. })));
+}
