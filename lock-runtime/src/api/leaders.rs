@@ -9,7 +9,9 @@ use crate::types::leader::Leader;
 
 /// The leaders of an [`Election`](crate::Election), from [`observe`](crate::Election::observe).
 ///
-/// It is no handle: it ends when the manager was shut down, or its last handle was dropped.
+/// It is no handle: it ends when the manager was shut down, or its last handle and the last guard
+/// were dropped. It keeps the leaders that nobody has read yet, so a task that does nothing else
+/// should read it.
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread")]
