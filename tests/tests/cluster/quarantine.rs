@@ -177,7 +177,7 @@ async fn a_slot_that_moves_takes_its_leases_along_and_is_granted_at_once() {
 #[tokio::test]
 async fn a_node_is_connected_to_while_the_slot_of_its_note_moves() {
     let (fleet, _locks) = old_fleet().await;
-    // A node's note is in its last slot.
+    // A node's notes are in its outer slots.
     let (slot, to) = (16_383, 0);
     let from = fleet.begin_move(slot, to).await;
     assert!(fleet.move_keys(slot, from, to).await > 0);
@@ -186,4 +186,23 @@ async fn a_node_is_connected_to_while_the_slot_of_its_note_moves() {
     release(take(&next, &key, LONGEST).await).await;
     fleet.end_move(slot, from, to).await;
     release(take(&next, &key, LONGEST).await).await;
+}
+
+#[tokio::test]
+async fn a_node_whose_outer_slot_has_left_is_not_taken_for_another_one() {
+    let (fleet, locks) = old_fleet().await;
+    // It has the last slot of all.
+    let second = fleet.hand_over(2).await;
+    let key = fleet.key_at(second).await;
+    release(take_when_granted(&locks, &key).await).await;
+    fleet.move_slot(16_383, 0).await;
+    let key = fleet.key_at(second).await;
+    let next = connect(config(&fleet)).await;
+    let tried = next.lock(&key).wait(Duration::ZERO).acquire();
+    release(
+        within(TIME_LIMIT, tried)
+            .await
+            .expect("it has forgotten nothing"),
+    )
+    .await;
 }

@@ -132,8 +132,8 @@ async fn origin(connection: &mut MultiplexedConnection) -> Result<Origin, Troubl
     })
 }
 
-/// Notes the origin of a node of a cluster in the last of its slots, or in the first while
-/// that one moves to another node.
+/// Notes the origin of a node of a cluster in the first and the last of its slots. One that has
+/// moved elsewhere took its note along; while one moves, it cannot be written.
 async fn note_at_node(
     connection: &mut MultiplexedConnection,
     names: &KeyNames,
@@ -146,12 +146,14 @@ async fn note_at_node(
         return Ok(None);
     };
     let key = names.run_of_node(last);
-    match note(connection, names, &key, origin, longest).await {
-        Err(_) => {
-            let key = names.run_of_node(first);
-            note(connection, names, &key, origin, longest).await
-        }
-        noted => noted,
+    let in_last = note(connection, names, &key, origin, longest).await;
+    let key = names.run_of_node(first);
+    let in_first = note(connection, names, &key, origin, longest).await;
+    match (in_last, in_first) {
+        // A server that may have forgotten something is new to both.
+        (Ok(one), Ok(other)) => Ok(one.min(other)),
+        (Ok(left), Err(_)) | (Err(_), Ok(left)) => Ok(left),
+        (Err(trouble), Err(_)) => Err(trouble),
     }
 }
 
