@@ -341,8 +341,8 @@ pub(crate) struct ServeArgs {
     /// Where to listen; anything but loopback shows the locks to the network, without encryption
     #[arg(long, default_value = "127.0.0.1:8088", value_name = "ADDRESS")]
     pub(crate) listen: SocketAddr,
-    /// A name under which users reach the page through a proxy; may be given several times. Other names than these and
-    /// those of this machine are refused
+    /// A name under which users reach the page through a proxy; may be given several times. All but these and those of
+    /// this machine are refused then, as they are on loopback
     #[arg(long, value_name = "NAME")]
     pub(crate) host: Vec<String>,
     /// What a user has to know to revoke locks, 16 characters or more; without it nobody can. `ps` shows it to other

@@ -14,7 +14,7 @@ use crate::log;
 use crate::output;
 use crate::output::{Output, YELLOW, is_interactive};
 use crate::record;
-use crate::revoking::{self, Revocation, prospects};
+use crate::revoking::{self, Revocation, WAY_OUT, prospects};
 use crate::store::connect;
 use crate::words::{count, tame};
 
@@ -29,7 +29,7 @@ pub(crate) async fn release(store: &StoreArgs, args: &ReleaseArgs, output: &Outp
         if !status.holders.is_empty() {
             confirm(&status)?;
         }
-        match revoking::revoke(&locks, &key, &revoking::ids(&status)).await? {
+        match revoking::revoke(&locks, &key, &revoking::seen(&status)).await? {
             Revocation::Free => 0,
             Revocation::Changed => return Err(Failure::Refused(changed(&key))),
             Revocation::Done(then, released) => {
@@ -77,7 +77,7 @@ fn confirm(status: &Status) -> Result<(), Failure> {
 
 fn changed(key: &LockKey) -> String {
     let key = tame(key.as_str());
-    format!("`{key}` has got another holder in the meantime: nothing was changed")
+    format!("`{key}` has got another holder in the meantime: nothing was changed; {WAY_OUT}")
 }
 
 fn tell(status: &Status, released: usize) -> io::Result<()> {

@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use lock_runtime::inspect::{Holder, Status};
-use lock_runtime::{LockError, LockKey, LockManager};
+use lock_runtime::{FencingToken, LockError, LockKey, LockManager};
+use serde::{Deserialize, Serialize};
 
 use crate::duration::{clock, short};
 use crate::log;
@@ -26,36 +27,70 @@ pub(crate) enum Revocation {
     Done(Status, usize),
 }
 
+/// What to do then.
+pub(crate) const WAY_OUT: &str = "`lockctl release --force --yes` revokes it from whoever has it";
+
+/// How a holder that the user has seen is told from later ones: tasks of one process may hold a lock one after the other
+/// under the same id.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Seen {
+    id: Box<str>,
+    fence: Option<u64>,
+}
+
 /// Revokes a lock whose holders the user has seen, unless it has another one by now.
 ///
-/// A lock that is granted within the last round trips is revoked all the same: stores do not compare holders.
+/// One that comes between the last look and the revocation is revoked all the same: stores do not compare holders.
 pub(crate) async fn revoke(
     locks: &LockManager,
     key: &LockKey,
-    seen: &[Box<str>],
+    seen: &[Seen],
 ) -> Result<Revocation, LockError> {
-    let mut status = locks.status(key).await?;
-    if newcomer(seen, &status).is_some() {
+    let status = locks.status(key).await?;
+    if has_newcomer(seen, &status) {
         return Ok(Revocation::Changed);
     }
     if status.holders.is_empty() {
         return Ok(Revocation::Free);
     }
-    log::complete(locks, &mut status).await;
-    Ok(match locks.force_release(key).await? {
+    revoke_from(locks, status).await
+}
+
+/// Revokes a lock from whoever holds it, about whom this was known.
+pub(crate) async fn revoke_from(
+    locks: &LockManager,
+    mut status: Status,
+) -> Result<Revocation, LockError> {
+    Ok(match locks.force_release(&status.key).await? {
         0 => Revocation::Free,
-        holders => Revocation::Done(status, holders),
+        holders => {
+            log::complete(locks, &mut status).await;
+            Revocation::Done(status, holders)
+        }
     })
 }
 
-/// A holder that was not seen.
-pub(crate) fn newcomer<'a>(seen: &[Box<str>], status: &'a Status) -> Option<&'a Holder> {
-    status.holders.iter().find(|it| !seen.contains(&it.id))
+/// Whether somebody holds the lock who was not seen.
+pub(crate) fn has_newcomer(seen: &[Seen], status: &Status) -> bool {
+    let mut holders = self::seen(status).into_iter();
+    holders.any(|holder| !seen.iter().any(|it| it.is(&holder)))
 }
 
-/// How the holders of a lock are told from later ones.
-pub(crate) fn ids(status: &Status) -> Vec<Box<str>> {
-    status.holders.iter().map(|it| it.id.clone()).collect()
+/// The holders of a lock.
+pub(crate) fn seen(status: &Status) -> Vec<Seen> {
+    let holders = status.holders.iter().map(|it| Seen {
+        id: it.id.clone(),
+        fence: it.fencing_token.map(FencingToken::get),
+    });
+    holders.collect()
+}
+
+impl Seen {
+    /// A holder whose process does not answer has no fence.
+    fn is(&self, other: &Self) -> bool {
+        let fences = self.fence.zip(other.fence);
+        self.id == other.id && fences.is_none_or(|(one, other)| one == other)
+    }
 }
 
 /// Who holds the lock, since when and whether it is alive, how many wait, and what may go wrong: a sentence each.
@@ -128,5 +163,22 @@ pub(crate) fn silence(it: &Holder) -> String {
             short(left)
         ),
         None => "It did not answer for 300 ms, and its lease has no end.".to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_next_one_of_a_chain_is_told_from_the_one_before() {
+        let one = |fence| Seen {
+            id: "token".into(),
+            fence,
+        };
+        assert!(one(Some(7)).is(&one(Some(7))));
+        assert!(!one(Some(7)).is(&one(Some(8))));
+        // Its process has not answered.
+        assert!(one(Some(7)).is(&one(None)));
     }
 }

@@ -560,7 +560,6 @@ impl LockManager {
     }
 }
 
-/// Whether held locks have no lease that ends.
 /// What a check has found. One that the server refuses, or does not answer, is a finding beside the others.
 fn found(check: &'static str, finding: Result<Finding, LockError>) -> Result<Finding, LockError> {
     match finding {
@@ -576,6 +575,7 @@ fn found(check: &'static str, finding: Result<Finding, LockError>) -> Result<Fin
     }
 }
 
+/// Whether held locks have no lease that ends.
 fn without_end(overview: &Overview) -> Finding {
     let lasting = overview.locks.iter().filter(|lock| {
         let mut holders = lock.holders.iter();

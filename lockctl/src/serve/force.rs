@@ -13,7 +13,7 @@ use serde::Deserialize;
 use crate::duration::clock;
 use crate::output;
 use crate::record;
-use crate::revoking::{self, Revocation};
+use crate::revoking::{self, Revocation, WAY_OUT};
 use crate::serve::{Site, named, page};
 use crate::words::{count, tame};
 
@@ -22,7 +22,7 @@ use crate::words::{count, tame};
 pub(super) struct Wish {
     key: String,
     token: String,
-    /// The ids of the holders that the page has shown, a list in JSON. A script may leave them out.
+    /// The holders that the page has shown, a list in JSON. A script may leave them out.
     holders: Option<String>,
 }
 
@@ -58,7 +58,7 @@ pub(super) async fn force(State(site): State<Site>, Form(wish): Form<Wish>) -> R
             StatusCode::CONFLICT,
             "Nothing changed",
             format!(
-                "`{name}` has another holder than the one that the page has shown. Nothing was changed."
+                "`{name}` has another holder than the one that the page has shown. Nothing was changed: look again; {WAY_OUT}."
             ),
         ),
         Ok(Revocation::Done(before, holders)) => {
@@ -80,12 +80,14 @@ pub(super) async fn force(State(site): State<Site>, Form(wish): Form<Wish>) -> R
 
 /// Revokes the lock from the holders that the page has shown, or from all.
 async fn revoke(site: &Site, key: &LockKey, seen: Option<&str>) -> Result<Revocation, LockError> {
-    let seen = match seen {
+    match seen {
         // What is no list was seen by nobody.
-        Some(seen) => serde_json::from_str(seen).unwrap_or_default(),
-        None => revoking::ids(&site.locks.status(key).await?),
-    };
-    revoking::revoke(&site.locks, key, &seen).await
+        Some(seen) => {
+            let seen: Vec<_> = serde_json::from_str(seen).unwrap_or_default();
+            revoking::revoke(&site.locks, key, &seen).await
+        }
+        None => revoking::revoke_from(&site.locks, site.locks.status(key).await?).await,
+    }
 }
 
 /// Writes down who lost the lock, where the page was started.

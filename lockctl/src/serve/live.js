@@ -15,7 +15,8 @@ function replace(html) {
   if (form) {
     const shown = live.querySelector("[data-state]")?.dataset;
     form.hidden = shown?.state === "free";
-    if (shown) form.elements.holders.value = shown.holders;
+    // Who types the token has decided about those who were shown then.
+    if (shown && !form.elements.token.value) form.elements.holders.value = shown.holders;
   }
 }
 

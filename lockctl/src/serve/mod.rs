@@ -143,7 +143,7 @@ pub(crate) async fn serve(named: &StoreArgs, args: &ServeArgs, output: &Output) 
     let visitors = Visitors::new(listener, visitors::SILENCE);
     let hosts = Hosts {
         local: address.ip().is_loopback(),
-        named: args.host.clone().into(),
+        named: args.host.iter().map(|it| without_port(it).into()).collect(),
     };
     let served = axum::serve(visitors, router(site, hosts));
     tokio::select! {
@@ -251,7 +251,7 @@ async fn guard(hosts: Hosts, request: Request, next: Next) -> Response {
 /// Under which names the page is served. A stranger's name may lead to this machine.
 #[derive(Clone, Debug)]
 struct Hosts {
-    /// Under those of this machine; else under all, unless some are named.
+    /// Whether it listens on loopback; else it is served under all names, unless some are named.
     local: bool,
     named: Arc<[String]>,
 }
@@ -265,7 +265,7 @@ impl Hosts {
             return false;
         };
         let mut named = self.named.iter();
-        self.local && is_local(name) || named.any(|it| it.eq_ignore_ascii_case(name))
+        is_local(name) || named.any(|it| it.eq_ignore_ascii_case(name))
     }
 }
 
@@ -327,7 +327,7 @@ mod tests {
         ] {
             assert!(served_under(true, &[], host), "{host}");
             assert!(served_under(true, &["locks.example"], host), "{host}");
-            assert!(!served_under(false, &["locks.example"], host), "{host}");
+            assert!(served_under(false, &["locks.example"], host), "{host}");
         }
         for host in [
             "evil.example",
@@ -338,6 +338,7 @@ mod tests {
         ] {
             assert!(!served_under(true, &[], host), "{host}");
             assert!(!served_under(true, &["locks.example"], host), "{host}");
+            assert!(!served_under(false, &["locks.example"], host), "{host}");
         }
     }
 

@@ -44,7 +44,7 @@ fn exact(text: &str) -> String {
 
 /// The holders that are shown, for the form that revokes the lock from them.
 fn seen(status: &Status) -> String {
-    exact(&json::text(&revoking::ids(status)).unwrap_or_default())
+    exact(&json::text(&revoking::seen(status)).unwrap_or_default())
 }
 
 /// A value in the query of a link.

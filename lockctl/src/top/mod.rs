@@ -17,7 +17,7 @@ use crate::cli::{StoreArgs, TopArgs};
 use crate::exit::{Done, Exit, Failure};
 use crate::log;
 use crate::output::{self, Output};
-use crate::revoking::{self, Revocation};
+use crate::revoking::{self, Revocation, WAY_OUT};
 use crate::since;
 use crate::store::{self, connect};
 use crate::words::{count, tame};
@@ -109,7 +109,7 @@ async fn live(
                 let message = match revoking::revoke(locks, &key, &seen).await {
                     Ok(Revocation::Free) => format!("`{name}` was free"),
                     Ok(Revocation::Changed) => {
-                        format!("`{name}` has another holder: nothing was changed")
+                        format!("`{name}` has another holder; {WAY_OUT}")
                     }
                     Ok(Revocation::Done(_, holders)) => format!(
                         "`{name}` was revoked from {}, whose work may overlap with the next",

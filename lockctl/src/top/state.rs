@@ -11,7 +11,7 @@ use serde::Serialize;
 use crate::cli::Sort;
 use crate::ls;
 use crate::record;
-use crate::revoking;
+use crate::revoking::{self, Seen, WAY_OUT};
 use crate::since::Watched;
 use crate::top::Look;
 use crate::watch::is_grant;
@@ -30,7 +30,7 @@ pub(super) enum Action {
     /// Look at the store at once.
     Look,
     /// Revoke this lock, if nobody else holds it than these.
-    Force(LockKey, Vec<Box<str>>),
+    Force(LockKey, Vec<Seen>),
     Quit,
 }
 
@@ -145,11 +145,14 @@ impl State {
         if let (Page::Details(key, shown), Some(status)) = (&mut self.page, look.status)
             && *key == status.key
         {
-            let seen = shown.as_ref().map(revoking::ids);
-            let is_another = seen.is_some_and(|seen| revoking::newcomer(&seen, &status).is_some());
+            let seen = shown.as_ref().map(revoking::seen);
+            let is_another = seen.is_some_and(|seen| revoking::has_newcomer(&seen, &status));
             if is_another && self.mode == Mode::Question(status.key.clone()) {
                 self.mode = Mode::Commands;
-                self.message = Some(format!("`{}` has another holder", tame(key.as_str())));
+                self.message = Some(format!(
+                    "`{}` has another holder; {WAY_OUT}",
+                    tame(key.as_str())
+                ));
             }
             *shown = Some(status);
         }
@@ -297,7 +300,7 @@ impl State {
     fn revoke(&mut self, lock: LockKey) -> Action {
         match &self.page {
             Page::Details(key, Some(status)) if *key == lock => {
-                Action::Force(lock, revoking::ids(status))
+                Action::Force(lock, revoking::seen(status))
             }
             _ => {
                 self.tell("its holders are not known yet".to_owned());

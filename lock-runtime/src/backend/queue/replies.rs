@@ -119,7 +119,11 @@ impl<S: Step> Queue<S> {
                 self.claims.schedule(now.after(PAUSE), id);
             }
             Err(Trouble::NotRun) => {
-                claim.stage = Stage::Unsent;
+                claim.stage = if claim.takes_over {
+                    Stage::Unsure
+                } else {
+                    Stage::Unsent
+                };
                 self.retry(now, id);
             }
             Err(trouble) => {

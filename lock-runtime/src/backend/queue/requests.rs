@@ -59,8 +59,10 @@ impl<S: Step> Queue<S> {
         }
         let leaves_nothing = match self.claims.get(&id) {
             Some(claim) if claim.stage == Stage::Acquiring => {
-                // A part repeats the release of its former token, and an earlier answer to an adopter may have been lost.
-                let is_all = !claim.is_part && claim.bearer.terms.adopts.is_none();
+                // A part repeats the release of its former token; an earlier answer to an adopter may have been lost; and what
+                // is being taken over is held.
+                let is_all =
+                    !claim.is_part && claim.bearer.terms.adopts.is_none() && !claim.takes_over;
                 let token = claim.bearer.token;
                 is_all && self.take_back(token)
             }

@@ -78,6 +78,8 @@ struct ZooKeeper {
     queries: Queries<Call>,
     /// Whether the node of the session is there, or why not.
     ready: Option<Result<(), Cause>>,
+    /// Whether nothing was above it when it was to be made.
+    was_gone: bool,
     clock: Clock,
     sleep: Sleep,
 }
@@ -95,6 +97,7 @@ impl ZooKeeper {
             queries: Queries::new(),
             paths,
             ready: None,
+            was_gone: false,
             clock,
             sleep: Sleep::default(),
         };
@@ -222,6 +225,10 @@ impl ZooKeeper {
 
     /// The server has answered to the creation of the session's node.
     fn marked(&mut self, trouble: Option<Trouble>) {
+        // A server may remove the empty node above it once, between two requests.
+        let is_gone = trouble == Some(Trouble::NoNode);
+        let is_for_good = is_gone && self.was_gone || trouble == Some(Trouble::NoRight);
+        self.was_gone = is_gone;
         let ready = match trouble {
             None | Some(Trouble::NodeExists) => Ok(()),
             // The nodes above it could not be created.
@@ -230,7 +237,9 @@ impl ZooKeeper {
         };
         match &ready {
             Ok(()) => self.queue.accepted(),
-            Err(cause) => self.queue.refused(cause),
+            Err(cause) if is_for_good => self.queue.refused(cause),
+            // It is made with the next heartbeat.
+            Err(_) => {}
         }
         self.ready = Some(ready);
     }

@@ -5,6 +5,7 @@ use std::time::Duration;
 use super::{Call, ID, Peer, Reply, TTL, ahead, asked, token};
 use crate::backend::queue::protocol::message::{Grant, Message};
 use crate::backend::queue::protocol::reply::Standing;
+use crate::backend::queue::protocol::trouble::Trouble;
 use crate::backend::token::Token;
 use crate::backend::{Outcome, Request};
 use crate::types::terms::Wait;
@@ -161,4 +162,42 @@ fn a_try_that_takes_over_a_lock_has_it_once_that_is_confirmed() {
         peer.reply(again, Reply::Granted { fence: 7 });
         assert_eq!(peer.granted(), (7, peer.now));
     }
+}
+
+#[test]
+fn a_takeover_is_not_left_behind_by_who_gives_up_while_it_is_confirmed() {
+    let again = |not_run: bool| {
+        let (mut peer, sent) = Peer::acquiring(Wait::AtMost(Duration::ZERO));
+        let left = Duration::from_millis(20);
+        peer.reply(sent, Reply::Taken { left });
+        peer.now = peer.now.after(left);
+        peer.queue.tick(peer.now);
+        if not_run {
+            let again = peer.call();
+            peer.fail(again, Trouble::NotRun);
+        }
+        peer
+    };
+    for not_run in [false, true] {
+        let mut peer = again(not_run);
+        // The acquire that confirms it is not sent yet.
+        peer.queue.submit(peer.now, Request::Abandon(ID));
+        let calls = peer.queue.calls();
+        let leaves = calls.iter().any(|it| matches!(it.call, Call::Leave(_)));
+        assert!(leaves, "{calls:?}");
+    }
+}
+
+#[test]
+fn a_takeover_whose_answer_is_lost_is_asked_for_once() {
+    let (mut peer, sent) = Peer::acquiring(Wait::AtMost(Duration::ZERO));
+    let left = Duration::from_millis(20);
+    peer.reply(sent, Reply::Taken { left });
+    peer.after(20);
+    let again = peer.call();
+    peer.lose_connection(vec![again]);
+    peer.queue.connected(peer.now);
+    assert!(matches!(peer.call().call, Call::Acquire { .. }));
+    peer.after(1_000);
+    peer.silent();
 }

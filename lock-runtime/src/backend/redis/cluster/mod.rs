@@ -188,7 +188,7 @@ impl Cluster {
     /// Ready when something is due that no event announces.
     fn poll_sleep(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         let topology = if self.reachable().is_empty() {
-            Some(self.routes.return_at()).filter(|at| self.clock.now() < *at)
+            self.routes.return_at()
         } else {
             self.routes.next_wakeup()
         };

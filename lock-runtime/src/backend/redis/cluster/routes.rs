@@ -101,7 +101,7 @@ impl Routes {
     /// replaced them, and the seeds know those. Now and then: seeds that are no masters are left
     /// at their first answer, over and over if no master can be reached.
     pub(crate) fn return_to_seeds(&mut self, now: Moment) {
-        if now < self.return_at || self.seeds.iter().all(|it| self.ids.contains_key(it)) {
+        if self.return_at().is_none_or(|at| now < at) {
             return;
         }
         self.return_at = now.after(self.pause);
@@ -111,9 +111,10 @@ impl Routes {
         }
     }
 
-    /// When the seeds may be returned to again.
-    pub(crate) fn return_at(&self) -> Moment {
-        self.return_at
+    /// When the seeds may be returned to again, unless all are known.
+    pub(crate) fn return_at(&self) -> Option<Moment> {
+        let is_known = |it| self.ids.contains_key(it);
+        (!self.seeds.iter().all(is_known)).then_some(self.return_at)
     }
 
     /// All nodes can be reached.
@@ -220,20 +221,15 @@ impl Routes {
         begins
     }
 
-    /// Whether this is the latest question, and has no answer yet.
+    /// Whether no later question has been answered than that of this time. An answer that comes
+    /// after [`ANSWER_TIMEOUT`] counts all the same: the next one may be as slow.
     pub(crate) fn awaits(&self, asked: Moment) -> bool {
-        self.asking && self.asked == Some(asked)
+        self.answered.is_none_or(|it| it < asked)
     }
 
-    /// Takes note of an answer to the question of that time; `false` if there is one to a later
-    /// question. One that comes after [`ANSWER_TIMEOUT`] is taken all the same: the next one may
-    /// be as slow.
-    pub(crate) fn is_answered(&mut self, asked: Moment) -> bool {
-        let is_later = self.answered.is_none_or(|it| it < asked);
-        if is_later {
-            self.answered = Some(asked);
-        }
-        is_later
+    /// The question of that time is answered.
+    pub(crate) fn answered(&mut self, asked: Moment) {
+        self.answered = Some(asked);
     }
 
     pub(crate) fn next_wakeup(&self) -> Option<Moment> {

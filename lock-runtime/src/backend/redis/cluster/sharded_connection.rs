@@ -208,11 +208,10 @@ impl ShardedConnection {
         result: Result<Reply, Trouble>,
     ) {
         if let Call::Step(Inspect::Topology) = sent.call {
-            let is_news = match result {
-                Ok(_) => routes.is_answered(sent.at),
-                Err(_) => routes.awaits(sent.at),
-            };
-            if is_news {
+            if routes.awaits(sent.at) {
+                if result.is_ok() {
+                    routes.answered(sent.at);
+                }
                 self.topology = Some(learn(now, routes, from, result));
             }
             return;

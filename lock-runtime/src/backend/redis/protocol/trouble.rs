@@ -85,7 +85,8 @@ impl Trouble {
 
     /// Whether the server is a replica, which may have been a master before.
     pub(crate) fn is_replica(&self) -> bool {
-        matches!(self, Self::NotNow(cause) if cause.to_string().contains(READONLY))
+        let says = |cause: &str| cause.contains(READONLY) || cause.contains(IS_REPLICA);
+        matches!(self, Self::NotNow(cause) if says(&cause.to_string()))
     }
 }
 
@@ -115,6 +116,9 @@ const READONLY: &str = "READONLY";
 const NO_SUCH_DATABASE: &str = "DB index is out of range";
 const NO_CLUSTER: &str = "cluster support disabled";
 pub(crate) const IN_CLUSTER: &str = "the server is part of a cluster";
+
+/// What is said of a server that writes nothing.
+pub(crate) const IS_REPLICA: &str = "the server is a replica, and not the master";
 
 /// Whether an error will not go away by itself. Inside a script, depending on the
 /// server's version, some errors keep their code and others come as `ERR` with the

@@ -8,7 +8,7 @@ use redis::{Pipeline, RedisResult, Value};
 
 use crate::backend::redis::protocol::names::KeyNames;
 use crate::backend::redis::protocol::scripts;
-use crate::backend::redis::protocol::trouble::IN_CLUSTER;
+use crate::backend::redis::protocol::trouble::{IN_CLUSTER, IS_REPLICA};
 use crate::types::holder::THIS_PROCESS;
 
 /// Identifies one connection to the server.
@@ -36,7 +36,7 @@ pub(super) async fn demand_master(
     if is_master(&role) {
         return Ok(());
     }
-    Err(io::Error::other("the server is a replica, and not the master").into())
+    Err(io::Error::other(IS_REPLICA).into())
 }
 
 /// Whether a server is, by its answer to `ROLE`.

@@ -177,6 +177,7 @@ impl Queue {
     /// The session has ended, or may have: all its nodes are gone, or will be.
     pub(in super::super) fn session_over(&mut self, now: Moment) {
         self.session = None;
+        self.refused = None;
         self.watches.clear();
         self.requests.end_session();
         self.writes = Writes::default();

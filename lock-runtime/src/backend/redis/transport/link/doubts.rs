@@ -5,6 +5,7 @@ use redis::{Pipeline, Value};
 use crate::backend::queue::protocol::trouble::ServerSaid;
 use crate::backend::redis::protocol::call::{Call, Sent};
 use crate::backend::redis::protocol::inspection::Inspect;
+use crate::backend::redis::protocol::trouble::IS_REPLICA;
 use crate::backend::redis::transport::connect::Dialer;
 use crate::backend::redis::transport::prepare::is_master;
 use crate::backend::redis::transport::quarantine::Standing;
@@ -70,9 +71,7 @@ impl Doubts {
             // That may be forbidden.
             *asked = Question::LeftOut;
         } else if role.is_some_and(|role| !is_master(&role)) {
-            return Some(ServerSaid(
-                "the server is a replica, and not the master".into(),
-            ));
+            return Some(ServerSaid(IS_REPLICA.into()));
         }
         let refused = values.iter().all(|it| matches!(it, Value::ServerError(_)));
         let changed = standing
