@@ -118,3 +118,27 @@ async fn what_is_held_is_kept_where_a_provider_changes_the_password_or_falls_sil
     release(guard).await;
     take_turn(&locks, "key").await;
 }
+
+/// Else it would grant locks, and lose them all at the end of each session.
+// Section: zookeeper.md#what-failures-do
+#[tokio::test]
+async fn a_lazy_manager_without_the_node_of_its_session_grants_nothing() {
+    let Some(server) = server().await else { return };
+    let mut peer = server.peer().await;
+    for above in ["/lazy", "/lazy/lock"] {
+        peer.create(above, "").await;
+    }
+    // A stranger's, below which nobody else may create anything.
+    peer.create_closed("/lazy/lock.sessions").await;
+    let config = LockConfig::new(server.url("lazy")).unwrap();
+    let locks = connect(config.lazy()).await;
+    eventually(TIME_LIMIT, async || {
+        let acquire = locks.lock("key").wait(Duration::from_secs(1)).acquire();
+        let refused = within(TIME_LIMIT, acquire).await;
+        refused.is_err_and(|it| it.to_string().contains("has no right to the nodes"))
+    })
+    .await;
+    is_refused(&locks).await;
+    let left = locks.list("*").await;
+    assert!(left.unwrap().is_empty());
+}

@@ -238,6 +238,7 @@ impl ZooKeeper {
         match &ready {
             Ok(()) => self.queue.accepted(),
             Err(cause) if is_for_good => self.queue.refused(cause),
+            Err(_) if is_gone => self.queue.mark_again(),
             // It is made with the next heartbeat.
             Err(_) => {}
         }

@@ -111,6 +111,13 @@ impl Queue {
         }
     }
 
+    /// The node of the session was not made, since the one above it was gone.
+    pub(in super::super) fn mark_again(&mut self) {
+        if let Some(session) = &self.session {
+            self.requests.create_session(session);
+        }
+    }
+
     /// The node of the session is there.
     pub(in super::super) fn accepted(&mut self) {
         self.refused = None;
