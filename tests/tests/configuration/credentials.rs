@@ -10,7 +10,7 @@ use std::{
 };
 
 use lock_runtime::{Credentials, LockConfig, LockManager};
-use tests::{RedisServer, eventually, within};
+use tests::{LONG, RedisServer, eventually, within};
 
 use crate::{TIME_LIMIT, config, connect, unavailable};
 
@@ -128,6 +128,34 @@ async fn a_password_is_renewed_before_it_expires() {
         connections,
         "the same one"
     );
+    assert!(guard.release_confirmed().await.unwrap());
+}
+
+/// A server may end each connection whose credentials have expired.
+#[tokio::test]
+async fn the_connection_to_the_replicas_logs_in_again_too() {
+    let vault = Vault::new(&["right"]).await;
+    let replica = RedisServer::start().await;
+    let port = vault.server.addr().port().to_string();
+    replica.cmd(&["REPLICAOF", "127.0.0.1", &port]).await;
+    eventually(TIME_LIMIT, async || {
+        vault.server.cmd(&["WAIT", "1", "100"]).await == redis::Value::Int(1)
+    })
+    .await;
+    let expires_in = Some(Duration::from_secs(1));
+    let locks = connect(vault.config(expires_in).replicas(1).pool_size(1)).await;
+    let guard = locks.lock("key").ttl(LONG).acquire().await.unwrap();
+    // The other one is subscribed.
+    let last = async || {
+        let clients = vault.server.cmd(&["CLIENT", "LIST"]).await;
+        let clients: String = redis::from_redis_value(clients).unwrap();
+        let mut lines = clients.lines().map(str::to_owned);
+        lines.find(|it| it.contains("user=shop ") && it.contains(" sub=0 "))
+    };
+    eventually(TIME_LIMIT, async || {
+        last().await.is_some_and(|it| it.contains(" cmd=auth "))
+    })
+    .await;
     assert!(guard.release_confirmed().await.unwrap());
 }
 

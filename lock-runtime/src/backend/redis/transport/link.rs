@@ -78,6 +78,14 @@ struct Up {
     standing: Option<Standing>,
 }
 
+impl Up {
+    /// All connections.
+    fn wires(&self) -> impl Iterator<Item = &Wire> {
+        let replicas = self.replicas.as_ref().map(Replicas::wire);
+        [&self.wire].into_iter().chain(replicas)
+    }
+}
+
 /// A pipeline whose answers have not all come in.
 struct InFlight {
     sent: Vec<Sent>,

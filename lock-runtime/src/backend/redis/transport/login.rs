@@ -16,7 +16,7 @@ use crate::types::error::Cause;
 /// How long after a failure the provider is asked again.
 const PAUSE: Duration = Duration::from_secs(1);
 
-/// The login of one connection.
+/// The login of one connection, and of that to the replicas beside it.
 pub(super) struct Login {
     logins: Logins,
     state: State,
@@ -29,7 +29,8 @@ enum State {
     Valid,
     Until(Moment),
     Asking(Asked),
-    Sent(Answers, Option<Duration>),
+    /// On each of its connections that has not answered yet.
+    Sent(Vec<Answers>, Option<Duration>),
 }
 
 impl Login {
@@ -48,12 +49,13 @@ impl Login {
         }
     }
 
-    /// Asks for new credentials in good time, and sends them; what fails is tried again.
-    pub(super) fn poll(
+    /// Asks for new credentials in good time, and sends them over each of these connections; what
+    /// fails is tried again.
+    pub(super) fn poll<'a>(
         &mut self,
         cx: &mut Context<'_>,
         now: Moment,
-        wire: &Wire,
+        wires: impl Iterator<Item = &'a Wire>,
     ) -> Result<(), Cause> {
         if let State::Until(at) = self.state
             && at <= now
@@ -66,14 +68,27 @@ impl Login {
         {
             let credentials = answer.inspect_err(|_| self.pause(now))?;
             self.sent = true;
-            self.state = State::Sent(send(wire, &credentials), credentials.expires_in);
+            let answers = wires.map(|wire| send(wire, &credentials)).collect();
+            self.state = State::Sent(answers, credentials.expires_in);
         }
-        if let State::Sent(answers, expires_in) = &mut self.state
-            && let Some(answer) = Wire::answered(answers)
-        {
+        if let State::Sent(answers, expires_in) = &mut self.state {
             let expires_in = *expires_in;
-            accepted(answer).inspect_err(|_| self.pause(now))?;
-            self.state = State::valid(now, expires_in);
+            let mut failure = None;
+            answers.retain_mut(|answers| match Wire::answered(answers).map(accepted) {
+                None => true,
+                Some(answer) => {
+                    failure = answer.err().or(failure.take());
+                    false
+                }
+            });
+            let is_done = answers.is_empty();
+            if let Some(cause) = failure {
+                self.pause(now);
+                return Err(cause);
+            }
+            if is_done {
+                self.state = State::valid(now, expires_in);
+            }
         }
         Ok(())
     }

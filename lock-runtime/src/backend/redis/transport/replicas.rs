@@ -39,6 +39,10 @@ impl Replicas {
         }
     }
 
+    pub(super) fn wire(&self) -> &Wire {
+        &self.wire
+    }
+
     /// Writes what was sent and reads what has come in.
     pub(super) fn poll_io(&mut self, cx: &mut Context<'_>) {
         self.wire.poll(cx);

@@ -40,7 +40,7 @@ impl<D: CallSource> Link<D> {
             None => {}
         }
         if let Some(up) = self.connection.up()
-            && let Err(cause) = self.login.poll(cx, now, &up.wire)
+            && let Err(cause) = self.login.poll(cx, now, up.wires())
         {
             events::login_failed(self.connection.number, &cause);
             self.connection.note(&cause);
