@@ -179,15 +179,21 @@ async fn a_waiter_that_leaves_around_its_grant() {
     for round in 0..ROUNDS {
         let guard = holder.lock(&key).ttl(TTL).wait(SOON).acquire().await;
         let guard = guard.expect("whoever was cancelled is out of the way");
-        let mut acquire = pin!(waiter.lock(&key).ttl(TTL).acquire());
-        begin(&mut acquire).await;
+        let mut acquire = Box::pin(waiter.lock(&key).ttl(TTL).acquire());
+        begin(&mut acquire.as_mut()).await;
         if round % 2 == 0 {
             server.queued(&key, 1).await;
+        }
+        // Else a busy machine may have handed each of them over before it is left.
+        if round % 10 == 9 {
+            drop(acquire);
+            drop(guard);
+            continue;
         }
         drop(guard);
         // A hand-over takes some hundred microseconds.
         spin(Duration::from_micros(u64::from(round % 100) * 10));
-        granted += u32::from(is_ready(acquire).await);
+        granted += u32::from(is_ready(acquire.as_mut()).await);
     }
     assert!((1..ROUNDS).contains(&granted), "always the same: {granted}");
     settled(&waiter).await;

@@ -14,6 +14,9 @@ const LEASE: Duration = Duration::from_secs(60);
 /// Shorter than any grant that nobody takes.
 const SOON: Duration = Duration::from_secs(2);
 
+/// Those who come within a millisecond may be served in any order.
+const APART: Duration = Duration::from_millis(2);
+
 const KEY: &str = "key";
 
 async fn process(url: &str) -> Worker {
@@ -51,6 +54,7 @@ async fn three_processes_are_served_in_the_order_in_which_they_came() {
             worker.send(&format!("pass {round} key")).await;
             position += 1;
             server.queued(KEY, position).await;
+            tokio::time::sleep(APART).await;
         }
     }
     guard.release();
