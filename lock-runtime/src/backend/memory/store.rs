@@ -244,14 +244,14 @@ impl Store {
             keep,
             ..
         } = adopter;
-        let Some(slot) = self.slots.get_mut(&terms.key) else {
-            let _ = client.send(Outcome::NoTicket { id: terms.id });
-            return;
-        };
-        slot.sweep(now);
         let is_issued =
             |it: &Owner| it.state == State::Issued(ticket) && it.terms.kind == terms.kind;
-        let Some(index) = slot.holders.iter().position(is_issued) else {
+        let issued = self.slots.get_mut(&terms.key).and_then(|slot| {
+            slot.sweep(now);
+            let index = slot.holders.iter().position(is_issued)?;
+            Some((slot, index))
+        });
+        let Some((slot, index)) = issued else {
             let _ = client.send(Outcome::NoTicket { id: terms.id });
             return;
         };

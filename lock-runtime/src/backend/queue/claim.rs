@@ -131,11 +131,6 @@ pub(super) enum Stage {
 }
 
 impl Claim {
-    /// A server that takes over may not know that it is a reader.
-    pub(super) fn downgrade_again(&mut self) {
-        self.downgrade = self.downgrade.and(Some(Downgrade::Asked));
-    }
-
     /// Before its first call is sent.
     pub(super) fn new(bearer: Bearer, now: Moment) -> Self {
         Self {
@@ -229,15 +224,25 @@ impl Claim {
         matches!(stage, Stage::Acquiring | Stage::Waiting | Stage::Unsure)
     }
 
-    /// Whether its acquire is to be sent. That of an adopter is sent again under the same token
-    /// if its answer is lost: it finds the ticket, or the lock under that token. So does a try
-    /// that takes over a lock.
+    /// Whether its acquire is to be sent.
     pub(super) fn is_unsent(&self) -> bool {
         match self.stage {
             Stage::Unsent => true,
-            Stage::Unsure => self.bearer.terms.adopts.is_some() || self.takes_over,
+            Stage::Unsure => self.acquires_again(),
             _ => false,
         }
+    }
+
+    /// Whether its acquire is sent again under the same token if its answer is lost, as that of an
+    /// adopter is: it finds the ticket, or the lock under that token. So does a try that takes over
+    /// a lock.
+    pub(super) fn acquires_again(&self) -> bool {
+        self.bearer.terms.adopts.is_some() || self.takes_over
+    }
+
+    /// A server that takes over may not know that it is a reader.
+    pub(super) fn downgrade_again(&mut self) {
+        self.downgrade = self.downgrade.and(Some(Downgrade::Asked));
     }
 
     /// Whether the server is to know that it is over.

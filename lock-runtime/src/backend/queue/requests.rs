@@ -59,10 +59,8 @@ impl<S: Step> Queue<S> {
         }
         let leaves_nothing = match self.claims.get(&id) {
             Some(claim) if claim.stage == Stage::Acquiring => {
-                // A part repeats the release of its former token; an earlier answer to an adopter may have been lost; and what
-                // is being taken over is held.
-                let is_all =
-                    !claim.is_part && claim.bearer.terms.adopts.is_none() && !claim.takes_over;
+                // A part repeats the release of its former token; and what has acquired before may have the lock.
+                let is_all = !claim.is_part && !claim.acquires_again();
                 let token = claim.bearer.token;
                 is_all && self.take_back(token)
             }

@@ -323,8 +323,8 @@ impl<S: Step> Queue<S> {
     pub(super) fn unsure(&mut self, bearer: &Bearer, at: Moment) {
         if let Some(claim) = self.claim(bearer) {
             claim.stage = Stage::Unsure;
-            let (bearer, takes_over) = (claim.bearer.clone(), claim.takes_over);
-            if bearer.terms.adopts.is_some() || takes_over {
+            let (bearer, acquires_again) = (claim.bearer.clone(), claim.acquires_again());
+            if acquires_again {
                 self.claims.schedule(at, bearer.terms.id);
             } else {
                 self.waiters.join_later(&bearer, at);

@@ -91,10 +91,14 @@ impl Routes {
             return_at: now,
             pause: FIRST_PAUSE,
         };
-        for seed in this.seeds.clone() {
-            this.node(seed);
-        }
+        this.add_seeds();
         this
+    }
+
+    fn add_seeds(&mut self) {
+        for seed in self.seeds.clone() {
+            self.node(seed);
+        }
     }
 
     /// None of the nodes can be reached, or one of them knows of no others: others may have
@@ -106,9 +110,7 @@ impl Routes {
         }
         self.return_at = now.after(self.pause);
         self.pause = (2 * self.pause).min(LONGEST_PAUSE);
-        for seed in self.seeds.clone() {
-            self.node(seed);
-        }
+        self.add_seeds();
     }
 
     /// When the seeds may be returned to again, unless all are known.
