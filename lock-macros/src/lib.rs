@@ -24,9 +24,9 @@ use errors::Errors;
 /// # When arguments are dropped
 ///
 /// Arguments that the body uses are dropped with the body, before the release. Arguments that it
-/// does not use, or of which it only copies a field, are dropped at the end of the function, after
-/// the release. If that matters, as for a transaction, move it into the body:
-/// `let _open = transaction;`.
+/// does not use are dropped at the end of the function, after the release. So are the other fields
+/// of an argument of which the body names single fields only, such as `job.name`. If that matters,
+/// as for a transaction, move it into the body: `let _open = transaction;`.
 ///
 /// # What runs after the release
 ///

@@ -5,8 +5,8 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::builder::Styles;
 use clap::builder::styling::AnsiColor;
+use clap::builder::{PossibleValuesParser, Styles, TypedValueParser};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::duration::{Wait, parse, parse_interval, parse_wait};
@@ -20,18 +20,18 @@ const STYLES: Styles = Styles::styled()
 const EXIT_CODES: &str = "\
 Exit codes:
     0  done
-    1  it failed, for a reason without a code of its own
-    2  the arguments make no sense
-   10  status, release: nobody holds the lock; log, last: no grant is remembered
-   20  doctor: a warning is the worst finding; graph: some holders or servers do not answer
-   21  doctor: an error is among the findings; graph: holders wait for each other
+    1  failed for another reason
+    2  invalid arguments
+   10  status, release: nobody holds the lock; log, last: no grant is known
+   20  doctor: the worst finding is a warning; graph: some holders or servers do not answer
+   21  doctor: there is an error; graph: there is a deadlock
    69  the store cannot be asked
-   73  run: the lock was lost before the command had ended
-   74  run: somebody else held the lock until the wait was over
-   75  run --skip: somebody else holds the lock
+   73  run: the lock was lost, or --max-hold was over, before the command had ended
+   74  run: the lock stayed held or cooling down until the wait was over, or the queue was full
+   75  run --skip: the lock is held or cooling down
    76  release: not confirmed
-  run passes the command's own code on, or 128 and the number of the signal that ended it; 126 and 127 mean that it \
-cannot be run or found.
+  run ends with the command's own code, or 128 and the number of the signal that ended it; 126 and 127 mean that it \
+cannot be run, or cannot be found.
 
 The store is named by --url, or by LOCK_URL with LOCK_PREFIX and the other variables of lock-runtime.";
 
@@ -100,7 +100,7 @@ pub(crate) enum Command {
     #[cfg(unix)]
     #[command(after_help = RUN_EXAMPLES)]
     Run(RunArgs),
-    /// Revokes a lock: takes it away from its holders by force
+    /// Revokes a lock and stops its holders, or asks them to yield
     #[command(
         after_help = "Examples:\n  lockctl release --force nightly-report\n  lockctl release --force --yes nightly-report   # in a script\n  lockctl release --ask indexer   # before a process is replaced"
     )]
@@ -205,7 +205,7 @@ pub(crate) struct LsArgs {
     #[arg(default_value = "*")]
     pub(crate) pattern: String,
     /// What to sort by
-    #[arg(long, value_enum, default_value_t = Sort::Key)]
+    #[arg(long, value_parser = sorts_once(), default_value = "key")]
     pub(crate) sort: Sort,
     /// Shows at most this many
     #[arg(long, value_name = "N")]
@@ -250,6 +250,14 @@ impl Sort {
     }
 }
 
+/// What a single look at the locks can be sorted by: not by how often they were granted.
+fn sorts_once() -> impl TypedValueParser<Value = Sort> {
+    let sorts = Sort::value_variants().iter();
+    let sorts = sorts.filter(|it| **it != Sort::Hot);
+    let names = PossibleValuesParser::new(sorts.filter_map(ValueEnum::to_possible_value));
+    names.try_map(|name| Sort::from_str(&name, true))
+}
+
 #[cfg(unix)]
 #[derive(Debug, Args)]
 pub(crate) struct RunArgs {
@@ -261,7 +269,7 @@ pub(crate) struct RunArgs {
     /// How long to wait for the lock, or `forever` [default: 5s]
     #[arg(long, value_parser = parse_wait, value_name = "TIME", conflicts_with = "skip")]
     pub(crate) wait: Option<Wait>,
-    /// Does not wait: if the lock is held, says so and ends with 75
+    /// Does not wait: if the lock is held or cooling down, says so and ends with 75
     #[arg(long)]
     pub(crate) skip: bool,
     /// Alone, or beside other readers
@@ -270,7 +278,7 @@ pub(crate) struct RunArgs {
     /// Beside up to this many holders in all
     #[arg(long, value_name = "N", conflicts_with = "mode")]
     pub(crate) permits: Option<u32>,
-    /// Does not wait where so many others wait: says so and ends with 74
+    /// Does not wait if so many others wait: says so and ends with 74
     #[arg(long, value_name = "N", conflicts_with = "skip")]
     pub(crate) max_waiters: Option<u32>,
     /// Keeps the lock closed for at least this long, even if the command ends sooner
@@ -279,7 +287,7 @@ pub(crate) struct RunArgs {
     /// Stops the command after this time
     #[arg(long, value_parser = parse, value_name = "TIME")]
     pub(crate) max_hold: Option<Duration>,
-    /// What becomes of the command if the lock is lost
+    /// What happens to the command if the lock is lost
     #[arg(long, value_enum, default_value_t = OnLost::Stop)]
     pub(crate) on_lost: OnLost,
     /// How long the command has between SIGTERM and SIGKILL

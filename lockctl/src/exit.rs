@@ -14,7 +14,7 @@ pub(crate) enum Exit {
     Success,
     /// Something that has no code of its own went wrong.
     Failed,
-    /// The arguments make no sense.
+    /// Invalid arguments.
     Usage,
     /// `status`, `release`: nobody holds the lock; `log`, `last`: no grant is remembered.
     Free,
@@ -24,11 +24,11 @@ pub(crate) enum Exit {
     Errors,
     /// The store cannot be asked.
     Unavailable,
-    /// `run`: the lock was lost before the command had ended.
+    /// `run`: the lock was lost, or `--max-hold` was over, before the command had ended.
     Lost,
-    /// `run`: somebody else held the lock until the wait was over.
+    /// `run`: the lock stayed held or cooling down until the wait was over, or the queue was full.
     Contended,
-    /// `run --skip`: somebody else holds the lock.
+    /// `run --skip`: the lock is held or cooling down.
     Skipped,
     /// `release`, `bench`: the user said no, or could not be asked.
     Refused,

@@ -3,6 +3,7 @@
 //! Section: guarantees.md#nothing-is-left-behind
 
 use std::{
+    cell::RefCell,
     panic,
     pin::Pin,
     sync::{Arc, Mutex, OnceLock},
@@ -346,4 +347,43 @@ async fn the_last_handle_may_be_dropped_while_the_driver_works() {
     assert!(*took < SHORT, "the driver waited for itself: {took:?}");
     let released = within(SOON, guard.release_confirmed()).await;
     assert!(released.expect("an answer"));
+}
+
+/// Looks for a lock in the destructor of a variable of a thread: ours may be gone by then.
+struct LooksAtTheEnd {
+    guard: LockGuard,
+    ended: std::sync::mpsc::Sender<()>,
+}
+
+impl Drop for LooksAtTheEnd {
+    fn drop(&mut self) {
+        assert!(lock_runtime::current().is_none());
+        assert!(self.guard.is_held());
+        let _ = self.ended.send(());
+    }
+}
+
+thread_local! {
+    static BEFORE: RefCell<Option<LooksAtTheEnd>> = const { RefCell::new(None) };
+    static BEHIND: RefCell<Option<LooksAtTheEnd>> = const { RefCell::new(None) };
+}
+
+#[test]
+fn a_thread_that_ends_may_look_for_its_locks() {
+    let scene = Scene::new();
+    let (ended, ends) = std::sync::mpsc::channel();
+    let looks = |key: &str| LooksAtTheEnd {
+        guard: scene.runtime.block_on(take(&scene.locks, key, TTL)),
+        ended: ended.clone(),
+    };
+    let (before, behind) = (looks("before"), looks("behind"));
+    thread::spawn(move || {
+        BEFORE.set(Some(before));
+        assert!(lock_runtime::current().is_none());
+        BEHIND.set(Some(behind));
+    })
+    .join()
+    .unwrap();
+    drop(ended);
+    assert_eq!(ends.iter().count(), 2);
 }

@@ -71,8 +71,10 @@ impl LockManager {
 
     /// The manager of the current scope, else the installed one.
     pub(crate) fn current() -> Result<Self, LockError> {
-        SCOPE
-            .with_borrow(Clone::clone)
+        // A destructor of a thread that ends may find that it is gone.
+        let scoped = SCOPE.try_with(|scope| scope.borrow().clone());
+        scoped
+            .unwrap_or_default()
             .or_else(|| INSTALLED.get().cloned())
             .ok_or(LockError::NotConfigured)
     }

@@ -50,6 +50,12 @@ impl Watched {
         self.renew_at.map_or(deadline, |at| at.min(deadline))
     }
 
+    /// After which it is seen whether the caller has received it meanwhile.
+    fn pause(&self, now: Moment) -> Duration {
+        let left = self.lease.deadline().since(now);
+        (left / 4).max(self.lease.terms.ttl / 100)
+    }
+
     /// Whether no renewal was to come before its deadline, which has passed.
     fn is_over(&self) -> bool {
         self.renew_at.is_none() && (!self.lease.terms.renew || self.lease.is_final())
@@ -160,22 +166,31 @@ impl Watchdog {
 
     /// The next thing to do at `now`.
     pub(crate) fn due(&mut self, now: Moment) -> Option<Due> {
-        let id = self.agenda.due(now)?;
-        let watched = self.leases.get_mut(&id).expect("what is due is watched");
-        if now >= watched.lease.deadline() {
-            let is_over = watched.is_over();
-            let Watched { lease, ends, .. } = self.remove(id)?;
-            return Some(if is_over {
-                Due::Over(lease, ends)
+        loop {
+            let id = self.agenda.due(now)?;
+            let watched = self.leases.get_mut(&id).expect("what is due is watched");
+            if now >= watched.lease.deadline() {
+                let is_over = watched.is_over();
+                let Watched { lease, ends, .. } = self.remove(id)?;
+                return Some(if is_over {
+                    Due::Over(lease, ends)
+                } else {
+                    Due::Lapsed(lease, ends)
+                });
+            }
+            let is_received = watched.lease.is_received();
+            if is_received {
+                watched.renew_at = None;
+                // Also if its answer is lost or late.
+                watched.ends = watched.ends.max(now.after(watched.ttl));
             } else {
-                Due::Lapsed(lease, ends)
-            });
+                watched.renew_at = Some(now.after(watched.pause(now)));
+            }
+            self.enter(id);
+            if is_received {
+                return Some(Due::Renew(id));
+            }
         }
-        watched.renew_at = None;
-        // Also if its answer is lost or late.
-        watched.ends = watched.ends.max(now.after(watched.ttl));
-        self.enter(id);
-        Some(Due::Renew(id))
     }
 
     /// When [`due`](Self::due) will next have something.
@@ -253,9 +268,55 @@ mod tests {
         let ends = deadline(now, granted);
         let home = Arc::new(Nowhere);
         let lease = Arc::new(Lease::new(terms.into(), 1, now, ends, clock, home));
+        lease.receive();
         let mut watchdog = Watchdog::default();
         watchdog.watch(Arc::clone(&lease), now, now, granted);
         (watchdog, lease, now)
+    }
+
+    /// One that no poll of its caller has received.
+    fn unreceived() -> (Watchdog, Arc<Lease>) {
+        let clock = Clock::manual();
+        let now = clock.now();
+        let terms = Terms::of(LeaseId(1), "k", TTL).into();
+        let ends = deadline(now, TTL);
+        let lease = Arc::new(Lease::new(terms, 1, now, ends, clock, Arc::new(Nowhere)));
+        let mut watchdog = Watchdog::default();
+        watchdog.watch(Arc::clone(&lease), now, now, TTL);
+        (watchdog, lease)
+    }
+
+    // Section: guarantees.md#the-lock-goes-on
+    #[test]
+    fn a_lease_that_nobody_has_received_is_not_renewed() {
+        let (mut watchdog, lease) = unreceived();
+        let mut looks = 0;
+        let (at, lapsed) = loop {
+            let now = watchdog.next_wakeup().unwrap();
+            if let Some(due) = watchdog.due(now) {
+                break (now, due);
+            }
+            looks += 1;
+        };
+        assert!(matches!(lapsed, Due::Lapsed(..)), "{lapsed:?}");
+        assert_eq!(at, lease.deadline());
+        assert!((5..50).contains(&looks), "{looks}");
+    }
+
+    #[test]
+    fn a_lease_that_was_received_late_is_renewed_in_time() {
+        let (mut watchdog, lease) = unreceived();
+        let margin = TTL / 50;
+        loop {
+            let now = watchdog.next_wakeup().unwrap();
+            if lease.deadline().since(now) < margin {
+                lease.receive();
+            }
+            match watchdog.due(now) {
+                None => {}
+                Some(due) => break assert!(matches!(due, Due::Renew(_)), "{due:?}"),
+            }
+        }
     }
 
     #[test]
@@ -402,6 +463,7 @@ mod tests {
         let ends = deadline(began, TTL);
         let home = Arc::new(Nowhere);
         let held = Arc::new(Lease::new(terms.into(), 1, granted, ends, clock, home));
+        held.receive();
         let mut watchdog = Watchdog::default();
         watchdog.watch(Arc::clone(&held), granted, began, TTL);
         let end = loop {
@@ -425,6 +487,7 @@ mod tests {
         let ends = deadline(start, TTL);
         let home = Arc::new(Nowhere);
         let lease = Arc::new(Lease::new(terms.into(), 1, start, ends, clock, home));
+        lease.receive();
         let mut watchdog = Watchdog::default();
         watchdog.watch(Arc::clone(&lease), start, start, TTL);
         let at = watchdog.next_wakeup().unwrap();

@@ -14,9 +14,19 @@ thread_local! {
     static LEASES: RefCell<Vec<Arc<Lease>>> = const { RefCell::new(Vec::new()) };
 }
 
+/// Reads the list, which is gone in some destructors of a thread that ends.
+fn look<T>(read: impl FnOnce(&[Arc<Lease>]) -> T) -> Option<T> {
+    LEASES.try_with(|leases| read(&leases.borrow())).ok()
+}
+
+fn change<T>(change: impl FnOnce(&mut Vec<Arc<Lease>>) -> T) -> Option<T> {
+    let changed = LEASES.try_with(|leases| change(&mut leases.borrow_mut()));
+    changed.ok()
+}
+
 /// While the value lives, the body of `lease` is being polled; a panic drops it too.
 pub(crate) fn enter(lease: &Arc<Lease>) -> Entered {
-    LEASES.with_borrow_mut(|leases| leases.push(Arc::clone(lease)));
+    change(|leases| leases.push(Arc::clone(lease)));
     Entered
 }
 
@@ -24,7 +34,7 @@ pub(crate) struct Entered;
 
 impl Drop for Entered {
     fn drop(&mut self) {
-        let left = LEASES.with_borrow_mut(Vec::pop);
+        let left = change(Vec::pop);
         // Dropped after the list is free again, since it may run other drops.
         drop(left);
     }
@@ -32,12 +42,12 @@ impl Drop for Entered {
 
 /// The lease of the innermost lock under which the current code runs.
 pub(crate) fn innermost() -> Option<Arc<Lease>> {
-    LEASES.with_borrow(|leases| leases.last().cloned())
+    look(|leases| leases.last().cloned()).flatten()
 }
 
 /// The locks of this manager under which the current code runs, the innermost first.
 pub(crate) fn enclosing(home: &dyn Home) -> Box<[Enclosing]> {
-    LEASES.with_borrow(|leases| {
+    let locks = look(|leases| {
         let mut locks = Vec::new();
         let mine = leases.iter().rev();
         let mine = mine.filter(|lease| lease.belongs_to(home) && lease.is_held());
@@ -48,16 +58,16 @@ pub(crate) fn enclosing(home: &dyn Home) -> Box<[Enclosing]> {
             }
         }
         locks.into()
-    })
+    });
+    locks.unwrap_or_default()
 }
 
 /// Notes that the current code acts under a lease whose end does not stop it. Called before it
 /// checks whether the lock is held. A body of this very lease is stopped with it, or has been
 /// noted.
 pub(crate) fn acts_under(lease: &Arc<Lease>) {
-    let is_body =
-        |leases: &RefCell<Vec<_>>| leases.borrow().iter().any(|it| Arc::ptr_eq(it, lease));
-    if !LEASES.try_with(is_body).unwrap_or_default() {
+    let is_body = look(|leases| leases.iter().any(|it| Arc::ptr_eq(it, lease)));
+    if !is_body.unwrap_or_default() {
         lease.unstopped();
     }
 }
@@ -77,7 +87,7 @@ pub(crate) fn coverage<'a>(
     keys: &(impl Iterator<Item = &'a LockKey> + Clone),
     asked: &Terms,
 ) -> Coverage {
-    LEASES.with_borrow(|leases| {
+    let covered = look(|leases| {
         let mine = |lease: &&Arc<Lease>| lease.belongs_to(home) && lease.is_held();
         let mine = leases.iter().rev().filter(mine);
         for lease in mine.clone() {
@@ -89,5 +99,6 @@ pub(crate) fn coverage<'a>(
         keys.clone()
             .find(in_the_way)
             .map_or(Coverage::Free, |key| Coverage::InTheWay(key.clone()))
-    })
+    });
+    covered.unwrap_or(Coverage::Free)
 }

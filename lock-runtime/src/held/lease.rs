@@ -46,6 +46,8 @@ pub(crate) struct Lease {
     under: Under,
     /// That of the reader that this writer has become.
     reader: OnceBox<Arc<Lease>>,
+    /// Whether a poll of the caller has received it.
+    received: AtomicBool,
     /// Whether the caller has its guard.
     arrived: AtomicBool,
     released: AtomicBool,
@@ -135,6 +137,7 @@ impl Lease {
             latest,
             under: Under::default(),
             reader: OnceBox::new(),
+            received: AtomicBool::new(false),
             arrived: AtomicBool::new(false),
             released: AtomicBool::new(false),
             polls: AtomicUsize::new(0),
@@ -362,8 +365,19 @@ impl Lease {
         }
     }
 
+    /// Notes that a poll of the caller has received it.
+    pub(crate) fn receive(&self) {
+        self.received.store(true, Ordering::SeqCst);
+    }
+
+    /// A lock whose caller is not polled is not renewed.
+    pub(crate) fn is_received(&self) -> bool {
+        self.received.load(Ordering::SeqCst)
+    }
+
     /// Notes that the caller has its guard.
     pub(crate) fn arrive(&self) {
+        self.receive();
         self.arrived.store(true, Ordering::SeqCst);
     }
 

@@ -426,6 +426,7 @@ impl Client {
                         self.refused.push(ended.id);
                     }
                     if let Ok(Ok(guard)) = answer {
+                        guard.lease().receive();
                         self.adopted.extend(adopts);
                         let long = self.rng.u8(..) < 20;
                         let most = if long { 15_000 } else { 300 };

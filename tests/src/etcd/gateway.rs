@@ -7,7 +7,7 @@ use std::{
     net::SocketAddr,
     sync::{
         Arc, Mutex, MutexGuard,
-        atomic::{AtomicUsize, Ordering},
+        atomic::{AtomicBool, AtomicUsize, Ordering},
     },
 };
 
@@ -27,6 +27,7 @@ use tokio::{
 use crate::net::{listener, runtime};
 
 const WATCH: &str = "/etcdserverpb.Watch/Watch";
+const STATUS: &str = "/etcdserverpb.Maintenance/Status";
 const TXN: &str = "/etcdserverpb.KV/Txn";
 const MEMBERS: &str = "/etcdserverpb.Cluster/MemberList";
 /// How much either side may send before it is read.
@@ -54,6 +55,8 @@ pub struct Gateway {
 /// What happens to calls.
 #[derive(Debug, Default)]
 struct Faults {
+    /// Whether it answers as a member that does not vote.
+    learns: AtomicBool,
     denied: Mutex<HashSet<String>>,
     huge: Mutex<HashSet<String>>,
     members: Mutex<Option<u8>>,
@@ -122,6 +125,11 @@ impl Gateway {
     /// Denies a method, such as `Maintenance/Status`, as etcd denies what a user has no right to.
     pub fn deny(&self, method: &str) {
         lock(&self.faults.denied).insert(format!("/etcdserverpb.{method}"));
+    }
+
+    /// Answers as a member that does not vote, or as one that does.
+    pub fn learn(&self, learns: bool) {
+        self.faults.learns.store(learns, Ordering::Relaxed);
     }
 
     /// Answers a method with more than anybody wants to read.
@@ -242,6 +250,9 @@ async fn serve(
     faults: &Faults,
 ) -> Result<(), Error> {
     let path = request.uri().path().to_owned();
+    if faults.learns.load(Ordering::Relaxed) && path != STATUS {
+        return refuse(&mut respond, 9, "etcdserver: rpc not supported for learner");
+    }
     if path == WATCH {
         return serve_watches(request, respond, member, faults).await;
     }

@@ -11,6 +11,7 @@ mod batches;
 mod cut_off;
 mod faults;
 mod leader_stopped;
+mod learners;
 mod limits;
 mod load;
 mod neighbours;

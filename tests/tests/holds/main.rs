@@ -7,3 +7,4 @@ mod min_hold;
 mod min_hold_on_redis;
 mod on_lost;
 mod polls;
+mod unpolled;

@@ -155,6 +155,25 @@ async fn install(server: &MysqlServer) {
 }
 
 #[tokio::test]
+async fn a_newer_version_is_not_replaced() {
+    let Some(server) = server().await else { return };
+    install(&server).await;
+    let mut peer = server.peer().await;
+    peer.rows("UPDATE lock_runtime_meta SET version = 1000; DROP PROCEDURE lock_runtime_force")
+        .await;
+    let mut refused = None;
+    for statement in mysql_statements() {
+        if let Err(error) = peer.try_rows(&statement).await {
+            refused = Some(error);
+            break;
+        }
+    }
+    assert_eq!(refused.unwrap().state, "LR002");
+    let replaced = "SHOW PROCEDURE STATUS LIKE 'lock_runtime_force'";
+    assert!(peer.column(replaced).await.is_empty());
+}
+
+#[tokio::test]
 async fn rows_that_are_deleted_cost_their_holders_the_lock_and_nobody_else() {
     let Some(server) = server().await else { return };
     let [ours, theirs] = [connect(&*server.url()).await, connect(&*server.url()).await];

@@ -2,7 +2,7 @@
 //!
 //! Section: mysql.md#settings-of-the-server
 
-use tests::{MysqlPeer, MysqlServer, connect};
+use tests::{MysqlPeer, MysqlServer, connect, release};
 
 use crate::{row_of, server};
 
@@ -125,4 +125,24 @@ async fn a_replica_deletes_and_writes_nothing() {
         assert_eq!(error.state, "25006", "{error}");
     }
     assert_eq!(keys(&mut peer, "lock").await, "a b c d e f");
+}
+
+/// Whether readers or the holders of permits go on for ever: their lock is never free.
+#[tokio::test]
+async fn those_who_share_a_lock_leave_no_rows_while_others_go_on() {
+    let Some(server) = server().await else { return };
+    let locks = connect(&*server.url()).await;
+    let mut peer = server.peer().await;
+    let first = locks.lock("key").read().acquire().await.unwrap();
+    for _ in 0..400 {
+        let guard = locks.lock("key").read().acquire().await.unwrap();
+        release(guard).await;
+    }
+    let rows = peer
+        .value("SELECT COUNT(*) FROM lock_runtime_entered")
+        .await;
+    assert!(rows.parse::<u32>().unwrap() < 300, "{rows}");
+    let fence = first.fencing_token();
+    let assert = format!("CALL lock_runtime_assert_fence('key', {fence}, 'lock')");
+    peer.rows(&assert).await;
 }

@@ -86,6 +86,37 @@ async fn a_newer_version_is_not_replaced() {
     assert_eq!(peer.call("version()").await[0][0].as_deref(), Some("1000"));
 }
 
+/// As `psql` does with `ON_ERROR_ROLLBACK`, and tools that run each migration under a savepoint.
+#[tokio::test]
+async fn a_script_that_runs_under_savepoints_installs_the_same() {
+    let Some(home) = PostgresHome::start().await else {
+        return;
+    };
+    let (mut sql, schema) = (home.peer().await, home.schema());
+    let script = postgres_script(schema);
+    let (_, rest) = script.split_once("\nBEGIN ").unwrap();
+    let (level, rest) = rest.split_once(";\n").unwrap();
+    let (body, _) = rest.rsplit_once("COMMIT;").unwrap();
+    for _ in 0..2 {
+        sql.rows(&format!(
+            "BEGIN {level}; SAVEPOINT one; {body} RELEASE one; COMMIT"
+        ))
+        .await;
+        let left = format!(
+            "SELECT count(*) FROM pg_proc WHERE pronamespace = '{schema}'::regnamespace \
+             AND (proacl IS NULL OR prosecdef <> (proconfig IS NOT NULL))"
+        );
+        assert_eq!(sql.value(&left).await, "0");
+        let defined = format!(
+            "SELECT prosecdef FROM pg_proc WHERE pronamespace = '{schema}'::regnamespace AND proname = 'version'"
+        );
+        assert_eq!(sql.value(&defined).await, "t");
+        let mut peer = Peer::new(&home).await;
+        peer.take("lock:{a}", 1).await;
+        assert!(peer.release("lock:{a}", 1).await);
+    }
+}
+
 #[tokio::test]
 async fn a_schema_may_have_any_name() {
     let Some(home) = PostgresHome::start().await else {

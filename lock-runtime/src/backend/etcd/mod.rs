@@ -104,11 +104,11 @@ impl Etcd {
     fn poll_up(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Trouble>> {
         loop {
             self.links.poll(cx, self.clock.now(), &mut self.queue);
-            if let Some(trouble @ Trouble::Never(_)) = &self.links.trouble {
-                return Poll::Ready(Err(trouble.clone()));
-            }
             if self.links.is_up() {
                 return Poll::Ready(Ok(()));
+            }
+            if let Some(refusal) = self.links.refusal() {
+                return Poll::Ready(Err(refusal.clone()));
             }
             if self.poll_sleep(cx).is_pending() {
                 return Poll::Pending;

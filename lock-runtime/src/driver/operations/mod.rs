@@ -168,6 +168,10 @@ impl Operations {
                     let ends = deadline(since, ttl);
                     if let Some(lease) = self.lease(&acquiring.terms, (fence, token), now, ends) {
                         events::granted(&lease.terms, fence, now.since(acquiring.started));
+                        if lease.terms.adopts.is_some() {
+                            // A ticket is good for one adoption: its lock waits for the caller.
+                            lease.receive();
+                        }
                         self.watchdog.watch(Arc::clone(&lease), now, since, ttl);
                         self.answers.grant(acquiring.reply, LockGuard::new(lease));
                     } else {

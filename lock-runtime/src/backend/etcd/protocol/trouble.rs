@@ -43,6 +43,8 @@ impl Trouble {
             5 if message.contains("lease") => Self::NoLease(cause),
             8 if message.contains("database space exceeded") => Self::NoSpace(cause),
             8 => Self::NotNow(cause),
+            // It serves once it votes.
+            9 if message.contains("not supported for learner") => Self::NotNow(cause),
             16 => Self::LoggedOut(cause),
             3 if message.contains("revision of auth store is old") => Self::LoggedOut(cause),
             1 | 2 | 4 | 10 | 13 | 14 | 15 => Self::Unknown(cause),
@@ -109,6 +111,8 @@ mod tests {
             of(8, "etcdserver: too many requests"),
             Trouble::NotNow(_)
         ));
+        let learner = "etcdserver: rpc not supported for learner";
+        assert!(matches!(of(9, learner), Trouble::NotNow(_)));
         let denied = of(7, "etcdserver: permission denied");
         assert_eq!(denied.cause().to_string(), "etcd said: permission denied");
         assert!(matches!(denied, Trouble::Never(_)));

@@ -106,6 +106,12 @@ impl Batches {
         self.in_flight = self.in_flight.saturating_sub(1);
     }
 
+    /// Those who wait for the answer to a transaction.
+    pub(super) fn recipients(&self, transaction: u64) -> impl Iterator<Item = &Recipient> {
+        let writes = self.together.get(&transaction).into_iter().flatten();
+        writes.map(|write| &write.to)
+    }
+
     /// Takes in the answer to a transaction: what it says about each of its calls. A refusal
     /// says nothing about any of them, so each is sent again by itself.
     pub(super) fn answered(

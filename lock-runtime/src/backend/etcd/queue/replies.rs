@@ -36,6 +36,9 @@ impl Queue {
                 self.step_answered(now, turn, step, result);
             }
             Recipient::Batch(number) => {
+                if let Err(Trouble::NoSpace(_)) = &result {
+                    self.may_be_done(number);
+                }
                 for (sent, result) in self.batches.answered(number, result) {
                     if let Recipient::Claim(turn, step) = sent.to {
                         self.step_answered(now, turn, step, result);
@@ -45,6 +48,22 @@ impl Queue {
             Recipient::Notes => self.lease_of_notes(now, result),
             Recipient::Cluster => {}
             Recipient::Query(number) => self.inspected(number, result),
+        }
+    }
+
+    /// The calls of a transaction that may have been done are sent again by themselves.
+    fn may_be_done(&mut self, transaction: u64) {
+        for recipient in self.batches.recipients(transaction) {
+            let Recipient::Claim(turn, step) = recipient else {
+                continue;
+            };
+            let Some(claim) = self.claims.in_turn(*turn) else {
+                continue;
+            };
+            match step {
+                Step::Enter => claim.may_be_made = true,
+                _ => claim.may_be_deleted = true,
+            }
         }
     }
 

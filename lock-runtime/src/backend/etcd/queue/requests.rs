@@ -11,6 +11,7 @@ use crate::backend::etcd::protocol::trouble::Trouble;
 use crate::backend::{Outcome, Request};
 use crate::base::clock::Moment;
 use crate::types::error::Cause;
+use crate::types::key::LockKey;
 use crate::types::terms::{LeaseId, Terms};
 
 impl Queue {
@@ -183,11 +184,16 @@ impl Queue {
             return;
         };
         let lock = claim.terms.key.clone();
-        self.key_orders.quit(&lock, id);
+        self.refuse_next(now, &lock, id, cause);
+        self.pump(now, &lock);
+    }
+
+    /// The same, without a look at the next one.
+    pub(super) fn refuse_next(&mut self, now: Moment, lock: &LockKey, id: LeaseId, cause: Cause) {
+        self.key_orders.quit(lock, id);
         self.refuse(now, id, cause);
         // A pause that it has begun would not end.
-        self.key_orders.resume(&lock);
-        self.pump(now, &lock);
+        self.key_orders.resume(lock);
     }
 
     /// An acquisition is refused for good; its entry, if there is one, is deleted.

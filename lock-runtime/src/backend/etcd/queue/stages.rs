@@ -95,18 +95,27 @@ impl Queue {
         self.send(now, id, Step::Look, call);
     }
 
+    /// Too few members are asked to confirm a lease.
+    fn refuse_all(&mut self, now: Moment, lock: &LockKey) {
+        while let Some(id) = self.key_orders.next(lock)
+            && let Some(cause) = self.quorum.too_few.clone()
+        {
+            self.look_for_members(now);
+            self.refuse_next(now, lock, id, cause);
+        }
+    }
+
     /// Makes the entry of the claim that is next with this lock.
     pub(super) fn pump(&mut self, now: Moment, lock: &LockKey) {
         if self.down.is_some() {
             return;
         }
+        if self.quorum.too_few.is_some() {
+            return self.refuse_all(now, lock);
+        }
         let Some(id) = self.key_orders.next(lock) else {
             return;
         };
-        if let Some(cause) = self.quorum.too_few.clone() {
-            self.look_for_members(now);
-            return self.refuse_unsent(now, id, cause);
-        }
         let Some(ttl) = self.claims.get(&id).map(Claim::ttl) else {
             return;
         };

@@ -27,6 +27,8 @@ const DELETE: i32 = 1;
 
 pub(crate) struct Link {
     connection: Connection<Result<Opened, Trouble>, Channel>,
+    /// Why the last attempt to connect has failed.
+    failure: Option<Trouble>,
     dialer: Dialer,
     /// Calls that wait for a free stream of the connection.
     unsent: VecDeque<Sent<Recipient>>,
@@ -64,6 +66,7 @@ impl Link {
     pub(crate) fn new(number: usize, dialer: Dialer, now: Moment) -> Self {
         Self {
             connection: Connection::new(number, 1, now),
+            failure: None,
             dialer,
             unsent: VecDeque::new(),
             in_flight: Vec::new(),
@@ -79,6 +82,12 @@ impl Link {
 
     pub(crate) fn is_up(&self) -> bool {
         self.connection.is_up()
+    }
+
+    /// Why no attempt to connect will succeed.
+    pub(crate) fn refusal(&self) -> Option<&Trouble> {
+        let failure = self.failure.as_ref();
+        failure.filter(|it| matches!(it, Trouble::Never(_)))
     }
 
     pub(crate) fn last_error(&self) -> Option<&LastError> {
@@ -101,9 +110,11 @@ impl Link {
             Some(Ok(opened)) => {
                 reports.push(Report::Up(opened.cluster()));
                 self.connection.opened(now, opened.channel);
+                self.failure = None;
             }
             Some(Err(trouble)) => {
                 self.connection.failed(now, &trouble.cause());
+                self.failure = Some(trouble.clone());
                 reports.push(Report::Down(trouble));
             }
             None => {}

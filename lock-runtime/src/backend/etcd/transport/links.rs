@@ -43,6 +43,13 @@ impl Links {
         self.is_up
     }
 
+    /// Why a majority of the members will refuse every connection.
+    pub(crate) fn refusal(&self) -> Option<&Trouble> {
+        let refusals: Vec<_> = self.members.iter().filter_map(Link::refusal).collect();
+        let is_majority = refusals.len() > self.members.len() / 2;
+        refusals.first().copied().filter(|_| is_majority)
+    }
+
     pub(crate) fn next_wakeup(&self) -> Option<Moment> {
         self.members.iter().filter_map(Link::next_wakeup).min()
     }

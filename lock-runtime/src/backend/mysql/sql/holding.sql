@@ -78,7 +78,8 @@ BEGIN
   IF v_expires <= t THEN
     IF v_kind <> 'x' THEN
       DELETE FROM lock_runtime_sharer WHERE name = p_name AND fence >= v_low;
-      DELETE FROM lock_runtime_entered WHERE name = p_name;
+      -- Those that are left are smaller than the low of the guard, and are deleted with later ones.
+      DELETE FROM lock_runtime_entered WHERE name = p_name ORDER BY fence LIMIT 1000;
     END IF;
     SET v_low = p_fence, v_expires = 0;
     UPDATE lock_runtime_guard SET low = p_fence, alone = p_kind = 'x' WHERE name = p_name;
@@ -92,6 +93,22 @@ BEGIN
     INSERT INTO lock_runtime_sharer (name, fence, token, who, session, since, expires, permits)
       VALUES (p_name, p_fence, p_token, p_who, p_session, t, t + p_ttl * 1000, {permits});
     INSERT INTO lock_runtime_entered (name, fence) VALUES (p_name, p_fence);
+  END IF;
+END
+//
+-- Deletes the fences of sharers that have gone, while others go on. A transaction that has asserted its fence keeps it.
+CREATE PROCEDURE lock_runtime_forget_entered(IN p_name VARBINARY(1155))
+SQL SECURITY DEFINER
+BEGIN
+  DECLARE v_fences MEDIUMTEXT CHARACTER SET latin1;
+  SELECT JSON_ARRAYAGG(fence) INTO v_fences FROM (
+    SELECT e.fence FROM lock_runtime_entered e
+      LEFT JOIN lock_runtime_sharer s ON s.name = e.name AND s.fence = e.fence
+      WHERE e.name = p_name AND s.fence IS NULL ORDER BY e.fence LIMIT 500 FOR UPDATE SKIP LOCKED
+  ) gone;
+  IF v_fences IS NOT NULL THEN
+    DELETE e FROM {fences} f STRAIGHT_JOIN lock_runtime_entered e FORCE INDEX (PRIMARY)
+      ON e.name = p_name AND e.fence = f.fence;
   END IF;
 END
 //

@@ -1,7 +1,7 @@
 //! Tables and procedures as one script: the one list of the files that it is joined from.
 
 /// The version of the procedures that this build installs.
-pub(crate) const VERSION: i32 = 6;
+pub(crate) const VERSION: i32 = 7;
 
 /// Each statement ends with this line: the bodies of procedures have other statements in them.
 const END: &str = "\n//\n";
@@ -53,6 +53,9 @@ const CALLS: &str = "JSON_TABLE(p_calls, '$[*]' COLUMNS (
 const NAMES: &str =
     "JSON_TABLE(v_names, '$[*]' COLUMNS (name VARCHAR(2310) CHARACTER SET latin1 PATH '$'))";
 
+/// Fences, as rows.
+const FENCES: &str = "JSON_TABLE(v_fences, '$[*]' COLUMNS (fence BIGINT PATH '$'))";
+
 /// Whether the session of a waiter is gone, and is not that of the caller.
 const GONE: &str =
     "(session <> p_session AND IS_USED_LOCK(CONCAT('lock_runtime:', HEX(session))) IS NULL)";
@@ -102,6 +105,7 @@ pub(crate) fn statements() -> impl Iterator<Item = String> {
             .replace("{clock}", CLOCK)
             .replace("{gone}", GONE)
             .replace("{names}", NAMES)
+            .replace("{fences}", FENCES)
             .replace("{permits}", PERMITS)
             .replace("{calls}", CALLS)
             .replace("{only a primary}", ONLY_A_PRIMARY)

@@ -271,3 +271,26 @@ fn a_marker_that_another_call_has_found_is_not_written_again() {
     );
     (1..3).for_each(|id| assert_eq!(story.granted(id).0, 10));
 }
+
+/// A member carries out the transaction that uses up its space, and says that there is none.
+#[test]
+fn a_transaction_without_space_may_have_been_done() {
+    let no_space = || Trouble::NoSpace(cause("etcd said: mvcc: database space exceeded"));
+    let mut story = Story::with_session(1);
+    hold(&mut story, 1..3);
+    acquire(&mut story, 3);
+    story.submit(Request::Release(LeaseId(1)));
+    let sent = batch(&mut story);
+    story.queue.answered(story.now, &sent, Err(no_space()));
+    let delete = story.claim_call(Step::Delete);
+    story.answer(&delete, Ok(deleted(0)));
+    assert!(story.released(1), "its first call may have deleted it");
+
+    let enter = story.claim_call(Step::Enter);
+    story.answer(&enter, Err(Trouble::said("the connection has ended")));
+    story.submit(Request::Abandon(LeaseId(3)));
+    assert!(
+        story.sends(Step::Seek),
+        "an entry is looked for, and deleted"
+    );
+}

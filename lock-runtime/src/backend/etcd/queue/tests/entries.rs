@@ -507,3 +507,20 @@ fn a_waiter_that_is_gone_and_may_have_an_entry_leaves_no_pause_behind() {
     let enter = story.claim_call(Step::Enter);
     assert!(matches!(enter.to, Recipient::Claim(turn, _) if turn.id == LeaseId(2)));
 }
+
+#[test]
+fn many_are_refused_at_once() {
+    let mut story = Story::with_session(1);
+    for id in 1..=10_000 {
+        story.acquire(id, |_| {});
+    }
+    let enter = story.claim_call(Step::Enter);
+    story.queue.needs(Quorum {
+        too_few: Some(cause("too few")),
+        ..Quorum::of_one()
+    });
+    story.answer(&enter, Ok(entered(30, vec![])));
+    let outcomes = std::iter::from_fn(|| story.outcome());
+    let refused = outcomes.filter(|it| matches!(it, Outcome::Failed { .. }));
+    assert_eq!(refused.count(), 9_999);
+}

@@ -1,0 +1,42 @@
+//! A caller that is no longer polled does not keep the lock that it was waiting for.
+//!
+//! Section: guarantees.md#the-lock-goes-on
+
+use std::{pin::pin, time::Duration};
+
+use lock_runtime::LockManager;
+use tests::{
+    LONG, RedisServer, TIME_LIMIT, connect, poll_once, queued, release, take, unique, within,
+};
+
+const TTL: Duration = Duration::from_millis(500);
+
+#[tokio::test]
+async fn the_lock_of_an_acquisition_that_is_not_polled_ends_in_memory() {
+    let url = format!("memory:{}", unique("unpolled"));
+    the_lock_goes_on(&connect(&*url).await, &connect(&*url).await).await;
+}
+
+#[tokio::test]
+async fn the_lock_of_an_acquisition_that_is_not_polled_ends_on_redis() {
+    let server = RedisServer::start().await;
+    the_lock_goes_on(&connect(server.url()).await, &connect(server.url()).await).await;
+}
+
+/// As `select!` leaves an acquisition that it borrows while another branch runs.
+async fn the_lock_goes_on(locks: &LockManager, others: &LockManager) {
+    let first = take(others, "key", LONG).await;
+    let mut unpolled = queued(locks, locks.lock("key").ttl(TTL).wait_forever()).await;
+    release(first).await;
+    // Behind it in the queue, and in the same task.
+    let next = others.lock("key").wait_forever();
+    let next = within(TIME_LIMIT, next.acquire()).await.unwrap();
+
+    let mut unpolled = pin!(&mut unpolled);
+    assert!(
+        poll_once(&mut unpolled).await.is_pending(),
+        "the lock is held by the next one"
+    );
+    release(next).await;
+    assert!(within(TIME_LIMIT, unpolled).await.unwrap().is_held());
+}
