@@ -9,7 +9,7 @@ use crate::api::bounds::{
     Fault, MAX_TTL, MIN_HOLD, check_longest, check_take, check_ttl, check_waiters, fault, longer,
 };
 use crate::api::shared::Shared;
-use crate::backend::capabilities::Capabilities;
+use crate::backend::capabilities::{Capabilities, Names};
 use crate::types::error::LockError;
 use crate::types::key::LockKey;
 use crate::types::keys::Keys;
@@ -111,6 +111,7 @@ impl Settings {
         self.check_against(&shared.capabilities, &keys)?;
         self.check_ticket()?;
         self.check_permits()?;
+        let keys = named(&shared.capabilities, keys)?;
         let config = &shared.config;
         let ttl = self.ttl.unwrap_or(config.ttl);
         let wait = self.wait.unwrap_or(config.wait);
@@ -201,6 +202,15 @@ impl Settings {
         }
         Ok(())
     }
+}
+
+/// The keys by the names that the store knows; in the order of these, which is the same for all programs.
+fn named(capabilities: &Capabilities, keys: Keys) -> Result<Keys, LockError> {
+    if capabilities.names == Names::Escaped {
+        return Ok(keys);
+    }
+    let keys = std::iter::once(keys.first).chain(keys.rest);
+    Keys::new(keys.map(|key| capabilities.name(key)))
 }
 
 #[cfg(test)]

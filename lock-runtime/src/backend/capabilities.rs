@@ -1,6 +1,7 @@
 //! The capabilities of a store.
 
 use crate::types::error::LockError;
+use crate::types::key::LockKey;
 
 /// The abilities of a store's locks. A request for anything else is refused with
 /// [`LockError::InvalidOptions`](crate::LockError::InvalidOptions) before anything
@@ -46,9 +47,35 @@ pub struct Capabilities {
     pub answers: bool,
     /// It is known which locks a waiter holds: [`LockManager::graph`](crate::LockManager::graph).
     pub graph: bool,
+    /// Which names are names of the same lock.
+    pub(crate) names: Names,
+}
+
+/// What the store makes of the name of a lock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Names {
+    /// It keeps the escapes: different names are different locks.
+    Escaped,
+    /// It writes the text: names that differ by their escapes only are one lock.
+    #[cfg(feature = "redis")]
+    Text,
+    /// The same, and it has keys of its own that are the text and one of these behind it.
+    #[cfg(feature = "redis")]
+    TextBeside(&'static [&'static str]),
 }
 
 impl Capabilities {
+    /// The one name of a lock that may have several.
+    pub(crate) fn name(&self, key: LockKey) -> Result<LockKey, LockError> {
+        match self.names {
+            Names::Escaped => Ok(key),
+            #[cfg(feature = "redis")]
+            Names::Text => of_text(&key, &[]),
+            #[cfg(feature = "redis")]
+            Names::TextBeside(reserved) => of_text(&key, reserved),
+        }
+    }
+
     /// The error for an argument or a call that the store does not support.
     pub(crate) fn lacks(&self, name: &'static str) -> LockError {
         LockError::invalid(
@@ -124,6 +151,7 @@ impl Capabilities {
             tickets: true,
             answers: true,
             graph: true,
+            names: Names::Escaped,
         }
     }
 
@@ -148,6 +176,17 @@ impl Capabilities {
             tickets: false,
             answers: false,
             graph: false,
+            names: Names::Escaped,
         }
     }
+}
+
+#[cfg(feature = "redis")]
+fn of_text(key: &LockKey, reserved: &[&str]) -> Result<LockKey, LockError> {
+    let text = key.text();
+    if reserved.iter().any(|it| text.ends_with(it)) {
+        let reason = "with plain keys, a name that ends in `:q`, `:s`, `:h` or `:l` is that of another lock's queue";
+        return Err(LockError::InvalidKey { reason });
+    }
+    LockKey::read(&text).map_err(|reason| LockError::InvalidKey { reason })
 }

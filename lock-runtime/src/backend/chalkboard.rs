@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use crate::backend::capabilities::Capabilities;
+use crate::backend::capabilities::{Capabilities, Names};
 use crate::backend::scheme::Scheme;
 use crate::backend::setup::Setup;
 use crate::backend::{Backend, Connecting, Outcome, Request, Target};
@@ -72,6 +72,7 @@ impl Target for Blank {
             tickets: false,
             graph: false,
             answers: false,
+            names: Names::Escaped,
         }
     }
 

@@ -167,6 +167,10 @@ impl Home for Mailbox {
         let _ = self.send(Op::Downgrade { id, answer });
     }
 
+    fn name(&self, key: LockKey) -> Result<LockKey, LockError> {
+        self.capabilities.name(key)
+    }
+
     fn check_downgrade(&self) -> Result<(), LockError> {
         if self.capabilities.downgrade {
             return Ok(());

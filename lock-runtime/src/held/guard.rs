@@ -159,7 +159,7 @@ impl LockGuard {
     /// # Ok(()) }
     /// ```
     pub fn fencing_token_of(&self, key: impl IntoKey) -> Option<FencingToken> {
-        let key = key.into_key().ok()?;
+        let key = self.lease.name(key.into_key().ok()?)?;
         let mut locks = self.lease.each_lock();
         let lease = locks.find(|lease| lease.terms.key == key)?;
         Some(FencingToken::new(lease.fence))

@@ -27,6 +27,11 @@ pub(crate) trait Home: fmt::Debug + Send + Sync {
     /// still held.
     fn downgrade(&self, id: LeaseId, answer: Answer<bool>);
 
+    /// The one name of a lock that may have several.
+    fn name(&self, key: LockKey) -> Result<LockKey, LockError> {
+        Ok(key)
+    }
+
     /// Refuses where no writer can go on as a reader.
     fn check_downgrade(&self) -> Result<(), LockError>;
 

@@ -280,6 +280,11 @@ impl Lease {
         left.min().unwrap_or_default()
     }
 
+    /// The one name of a lock that may have several in the store of this lease.
+    pub(crate) fn name(&self, key: LockKey) -> Option<LockKey> {
+        self.home.name(key).ok()
+    }
+
     pub(crate) fn belongs_to(&self, home: &dyn Home) -> bool {
         std::ptr::addr_eq(Arc::as_ptr(&self.home), home)
     }

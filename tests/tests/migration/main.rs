@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "a panic fails the test")]
 
 mod beside;
+mod names;
 mod plain;
 mod postgres;
 mod setnx;

@@ -13,7 +13,7 @@ use super::redlock::Redlock;
 use super::redlock::servers::Servers;
 use super::sentinel::{Sentinels, Service};
 use super::transport::way::Way;
-use crate::backend::capabilities::Capabilities;
+use crate::backend::capabilities::{Capabilities, Names};
 use crate::backend::scheme::Scheme;
 use crate::backend::setup::Setup;
 use crate::backend::transport::endpoint::{Endpoint, Route};
@@ -113,6 +113,7 @@ impl Target for Address {
                 // Nothing tells the keys of locks from others.
                 list: false,
                 graph: false,
+                names: Names::TextBeside(&[":q", ":s", ":h", ":l"]),
                 ..Capabilities::all("Redis with plain keys")
             },
             Layout::Setnx(_) => Capabilities {
@@ -134,6 +135,7 @@ impl Target for Address {
                 tickets: false,
                 answers: true,
                 graph: false,
+                names: Names::Text,
             },
         }
     }

@@ -53,7 +53,7 @@ impl<D: CallSource> Link<D> {
             Err(error) => {
                 let cause: Cause = Arc::new(error);
                 self.unknown(now, sent, &cause);
-                return self.broken(now, cause);
+                return self.ended(now, cause);
             }
         };
         self.room.answered(sent.len());
@@ -110,7 +110,7 @@ impl<D: CallSource> Link<D> {
                     self.queue.heard(now, message);
                 }
             }
-            PushEvent::Disconnected if self.is_up() => self.broken(now, Arc::new(closed())),
+            PushEvent::Disconnected if self.is_up() => self.ended(now, Arc::new(closed())),
             // It ended before we knew that it was open.
             PushEvent::Disconnected => self.ended = true,
         }

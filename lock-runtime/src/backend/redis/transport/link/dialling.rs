@@ -116,6 +116,12 @@ impl<D: CallSource> Link<D> {
         trouble
     }
 
+    /// The server has ended the connection, perhaps since there were too many answers for it to keep.
+    pub(super) fn ended(&mut self, now: Moment, cause: Cause) {
+        self.room.ended();
+        self.broken(now, cause);
+    }
+
     /// Drops the connection; a new one is dialled at once, unless this one was opened just
     /// now.
     pub(crate) fn broken(&mut self, now: Moment, cause: Cause) {

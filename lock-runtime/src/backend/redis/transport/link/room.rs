@@ -65,8 +65,8 @@ impl Room {
         }
     }
 
-    /// The connection has ended. Returns the calls that are not sent any more.
-    pub(super) fn broken(&mut self) -> Vec<Sent> {
+    /// The server has ended the connection.
+    pub(super) fn ended(&mut self) {
         let unanswered = std::mem::take(&mut self.unanswered);
         if unanswered > FEW {
             self.patience = match self.answers {
@@ -76,6 +76,11 @@ impl Room {
             self.answers = 0;
             self.most = Some(unanswered / 2);
         }
+    }
+
+    /// There is no connection any more, whoever has ended it. Returns the calls that are not sent any more.
+    pub(super) fn broken(&mut self) -> Vec<Sent> {
+        self.unanswered = 0;
         std::mem::take(&mut self.left)
     }
 }
@@ -94,6 +99,7 @@ mod tests {
     /// A connection with so many calls, which ends before they are answered.
     fn ends_under(room: &mut Room, count: usize) -> usize {
         room.fill(calls(count));
+        room.ended();
         room.broken().len()
     }
 
@@ -120,6 +126,17 @@ mod tests {
         }
         assert!(!room.is_limited());
         assert_eq!(exchange(&mut room, 2_000), 2_000);
+    }
+
+    // Section: guarantees.md#the-lock-goes-on
+    #[test]
+    fn a_connection_that_we_have_given_up_limits_nothing() {
+        let mut room = Room::default();
+        room.fill(calls(2_000));
+        assert!(room.broken().is_empty());
+        assert_eq!(exchange(&mut room, 2_000), 2_000);
+        room.ended();
+        assert!(!room.is_limited(), "all were answered");
     }
 
     // Section: guarantees.md#the-lock-goes-on
