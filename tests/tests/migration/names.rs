@@ -27,8 +27,8 @@ async fn work_that_asks_for_its_own_lock_by_another_name_is_refused() {
             (escaped(), LockKey::new("a:b").unwrap()),
             (LockKey::new("a:b").unwrap(), escaped()),
         ] {
-            let taken = locks.lock(outer.clone()).ttl(LONG).acquire();
-            let guard = within(TIME_LIMIT, taken).await.unwrap();
+            let acquire = locks.lock(outer.clone()).ttl(LONG).acquire();
+            let guard = within(TIME_LIMIT, acquire).await.unwrap();
             let body = guard.hold(async {
                 let again = locks.lock(inner.clone()).wait_forever().acquire();
                 within(TIME_LIMIT, again).await.map(drop)
