@@ -102,9 +102,10 @@ SQL SECURITY DEFINER
 BEGIN
   DECLARE v_fences MEDIUMTEXT CHARACTER SET latin1;
   SELECT JSON_ARRAYAGG(fence) INTO v_fences FROM (
+    -- Not a join: it would skip the rows of sharers that somebody has locked.
     SELECT e.fence FROM lock_runtime_entered e
-      LEFT JOIN lock_runtime_sharer s ON s.name = e.name AND s.fence = e.fence
-      WHERE e.name = p_name AND s.fence IS NULL ORDER BY e.fence LIMIT 500 FOR UPDATE SKIP LOCKED
+      WHERE e.name = p_name AND NOT EXISTS (SELECT 1 FROM lock_runtime_sharer s WHERE s.name = e.name AND s.fence = e.fence)
+      ORDER BY e.fence LIMIT 500 FOR UPDATE SKIP LOCKED
   ) gone;
   IF v_fences IS NOT NULL THEN
     DELETE e FROM {fences} f STRAIGHT_JOIN lock_runtime_entered e FORCE INDEX (PRIMARY)
