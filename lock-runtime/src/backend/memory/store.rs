@@ -89,7 +89,7 @@ impl Store {
         let Some(slot) = self.slots.get_mut(&terms.key) else {
             return;
         };
-        if !slot.queue.iter().any(|it| it.is(&client, id)) {
+        if !slot.queue.back().is_some_and(|it| it.is(&client, id)) {
             return;
         }
         let holder = slot.first_to_end(now);
@@ -158,9 +158,11 @@ impl Store {
         let Some(slot) = self.slots.get_mut(key) else {
             return false;
         };
-        slot.queue.retain(|it| !it.is(client, id));
         slot.sweep(now);
         let index = slot.holders.iter().position(|it| it.is(client, id));
+        if index.is_none() {
+            slot.queue.retain(|it| !it.is(client, id));
+        }
         if let Some(index) = index {
             let fence = slot.holders[index].fence;
             self.logs.ended(now, key, fence, GrantEnd::Released);
