@@ -161,8 +161,8 @@ lint: ## Checks format, lints, documents and the direction of imports
 	$(FLOORS) -- lock-runtime/src/backend/zookeeper 'address.rs | protocol < call.rs | session.rs < queue | transport < findings.rs < inspect.rs < diagnosis.rs < mod.rs < queries.rs | fuzzing.rs'
 	RUSTDOCFLAGS='-D warnings' cargo doc --workspace --all-features --no-deps
 
-# With fewer features some functions have nothing to await or to look at.
-STRICT := -- -D warnings -A clippy::unused_async -A clippy::unused_self
+# With fewer features some functions have nothing to await, to look at or to refuse.
+STRICT := -- -D warnings -A clippy::unused_async -A clippy::unused_self -A clippy::unnecessary_wraps
 .PHONY: features
 features: ## Lints the runtime with fewer features
 	cargo clippy -p lock-runtime --no-default-features $(STRICT)

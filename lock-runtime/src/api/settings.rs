@@ -204,7 +204,7 @@ impl Settings {
     }
 }
 
-/// The keys by the names that the store knows; in the order of these, which is the same for all programs.
+/// The keys under the names that the store uses, sorted by these names: all programs sort alike.
 fn named(capabilities: &Capabilities, keys: Keys) -> Result<Keys, LockError> {
     if capabilities.names == Names::Escaped {
         return Ok(keys);

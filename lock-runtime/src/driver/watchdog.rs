@@ -11,6 +11,8 @@ use crate::held::lease::Lease;
 use crate::types::deadline::deadline;
 use crate::types::terms::LeaseId;
 
+const SHORTEST_PAUSE: Duration = Duration::from_millis(10);
+
 /// Keeps the schedule of all held locks.
 #[derive(Debug, Default)]
 pub(crate) struct Watchdog {
@@ -50,10 +52,16 @@ impl Watched {
         self.renew_at.map_or(deadline, |at| at.min(deadline))
     }
 
+    /// Whether it may be renewed: a lock that its caller has not received lasts for its ttl, and no longer.
+    fn may_go_on(&self) -> bool {
+        let lease = &self.lease;
+        lease.is_received() || lease.deadline() < lease.granted.after(lease.terms.ttl / 10 * 9)
+    }
+
     /// After which it is seen whether the caller has received it meanwhile.
     fn pause(&self, now: Moment) -> Duration {
         let left = self.lease.deadline().since(now);
-        (left / 4).max(self.lease.terms.ttl / 100)
+        (left / 4).max(SHORTEST_PAUSE)
     }
 
     /// Whether no renewal was to come before its deadline, which has passed.
@@ -178,8 +186,8 @@ impl Watchdog {
                     Due::Lapsed(lease, ends)
                 });
             }
-            let is_received = watched.lease.is_received();
-            if is_received {
+            let goes_on = watched.may_go_on();
+            if goes_on {
                 watched.renew_at = None;
                 // Also if its answer is lost or late.
                 watched.ends = watched.ends.max(now.after(watched.ttl));
@@ -187,7 +195,7 @@ impl Watchdog {
                 watched.renew_at = Some(now.after(watched.pause(now)));
             }
             self.enter(id);
-            if is_received {
+            if goes_on {
                 return Some(Due::Renew(id));
             }
         }
@@ -274,22 +282,22 @@ mod tests {
         (watchdog, lease, now)
     }
 
-    /// One that no poll of its caller has received.
-    fn unreceived() -> (Watchdog, Arc<Lease>) {
+    /// One that no poll of its caller has received, granted for this time.
+    fn unreceived(granted: Duration) -> (Watchdog, Arc<Lease>) {
         let clock = Clock::manual();
         let now = clock.now();
         let terms = Terms::of(LeaseId(1), "k", TTL).into();
-        let ends = deadline(now, TTL);
+        let ends = deadline(now, granted);
         let lease = Arc::new(Lease::new(terms, 1, now, ends, clock, Arc::new(Nowhere)));
         let mut watchdog = Watchdog::default();
-        watchdog.watch(Arc::clone(&lease), now, now, TTL);
+        watchdog.watch(Arc::clone(&lease), now, now, granted);
         (watchdog, lease)
     }
 
     // Section: guarantees.md#the-lock-goes-on
     #[test]
     fn a_lease_that_nobody_has_received_is_not_renewed() {
-        let (mut watchdog, lease) = unreceived();
+        let (mut watchdog, lease) = unreceived(TTL);
         let mut looks = 0;
         let (at, lapsed) = loop {
             let now = watchdog.next_wakeup().unwrap();
@@ -303,9 +311,27 @@ mod tests {
         assert!((5..50).contains(&looks), "{looks}");
     }
 
+    /// As one that was handed over by a push, or one on a session.
+    #[test]
+    fn a_lease_that_nobody_has_received_lasts_for_its_ttl() {
+        for renewed in [TTL, TTL / 4] {
+            let (mut watchdog, lease) = unreceived(TTL / 4);
+            let start = lease.granted;
+            let end = loop {
+                let now = watchdog.next_wakeup().unwrap();
+                match watchdog.due(now) {
+                    None => {}
+                    Some(Due::Renew(id)) => drop(watchdog.renewed(id, now, now, renewed)),
+                    Some(_) => break now.since(start),
+                }
+            };
+            assert!(end > TTL / 10 * 8 && end < TTL * 3 / 2, "{end:?}");
+        }
+    }
+
     #[test]
     fn a_lease_that_was_received_late_is_renewed_in_time() {
-        let (mut watchdog, lease) = unreceived();
+        let (mut watchdog, lease) = unreceived(TTL);
         let margin = TTL / 50;
         loop {
             let now = watchdog.next_wakeup().unwrap();

@@ -73,10 +73,11 @@ impl LockGuard {
         self.lease.all().take(self.owned)
     }
 
-    /// The guard for its caller, or the same as an error if one of its locks has ended.
+    /// The guard for its caller, or the same as an error if one of its locks has ended, or is about to end since its caller
+    /// was not polled for so long.
     pub(crate) fn deliver(self) -> Result<Self, Self> {
         // What has not arrived is released without a cooldown.
-        if !self.lease.is_held() {
+        if !self.lease.is_held() || self.lease.all().any(Lease::is_late) {
             return Err(self);
         }
         self.lease.all().for_each(Lease::arrive);
@@ -560,6 +561,22 @@ mod tests {
         let lease = Lease::new(terms, 1, now, ends, clock, Arc::new(Nowhere));
         lease.arrive();
         LockGuard::new(Arc::new(lease))
+    }
+
+    // Section: guarantees.md#the-body-does-not-begin-without-the-lock
+    #[test]
+    fn a_lock_that_is_about_to_end_is_not_delivered() {
+        for (waited, is_delivered) in [(9_000, true), (9_600, false)] {
+            let (clock, ttl) = (Clock::manual(), Duration::from_secs(10));
+            let now = clock.now();
+            let terms = Terms::of(LeaseId(1), "k", ttl).into();
+            let ends = deadline(now, ttl);
+            let lease = Lease::new(terms, 1, now, ends, clock.clone(), Arc::new(Nowhere));
+            clock.advance(Duration::from_millis(waited));
+            assert!(lease.is_held());
+            let delivered = LockGuard::new(Arc::new(lease)).deliver();
+            assert_eq!(delivered.is_ok(), is_delivered, "after {waited} ms");
+        }
     }
 
     fn poll<F: Future>(future: Pin<&mut F>) -> Poll<F::Output> {

@@ -27,6 +27,9 @@ use crate::types::kind::Kind;
 use crate::types::terms::{LeaseId, Terms};
 use crate::types::ticket_id::TicketId;
 
+/// How long the first lease of a lock that was handed over lasts at most, until it is renewed.
+const BRIEF: Duration = Duration::from_secs(3);
+
 /// A lock that was granted, shared between its guard and the driver.
 pub(crate) struct Lease {
     /// Identifies it in the driver. The terms of a limit have the number of the lock's
@@ -384,6 +387,14 @@ impl Lease {
     pub(crate) fn arrive(&self) {
         self.receive();
         self.arrived.store(true, Ordering::SeqCst);
+    }
+
+    /// Whether it has not been renewed since its caller was not polled, and would end before the answer to a renewal.
+    pub(crate) fn is_late(&self) -> bool {
+        let terms = &self.terms;
+        let least = terms.ttl.min(BRIEF) / 20;
+        let left = self.deadline().since(self.clock.now());
+        terms.renew && terms.adopts.is_none() && !self.is_final() && left < least
     }
 
     /// A lock that was never delivered to its caller skips the cooldown.

@@ -127,7 +127,7 @@ async fn a_replica_deletes_and_writes_nothing() {
     assert_eq!(keys(&mut peer, "lock").await, "a b c d e f");
 }
 
-/// Whether readers or the holders of permits go on for ever: their lock is never free.
+/// Even if readers overlap for ever, so that their lock is never free.
 #[tokio::test]
 async fn those_who_share_a_lock_leave_no_rows_while_others_go_on() {
     let Some(server) = server().await else { return };
@@ -138,11 +138,35 @@ async fn those_who_share_a_lock_leave_no_rows_while_others_go_on() {
         let guard = locks.lock("key").read().acquire().await.unwrap();
         release(guard).await;
     }
-    let rows = peer
-        .value("SELECT COUNT(*) FROM lock_runtime_entered")
-        .await;
+    let rows = "SELECT COUNT(*) FROM lock_runtime_entered";
+    let rows = peer.value(rows).await;
     assert!(rows.parse::<u32>().unwrap() < 300, "{rows}");
     let fence = first.fencing_token();
     let assert = format!("CALL lock_runtime_assert_fence('key', {fence}, 'lock')");
     peer.rows(&assert).await;
+}
+
+#[tokio::test]
+async fn nobody_waits_for_the_transaction_of_a_reader_that_has_gone() {
+    let Some(server) = server().await else { return };
+    let locks = connect(&*server.url()).await;
+    let first = locks.lock("key").read().acquire().await.unwrap();
+    let asserted = locks.lock("key").read().acquire().await.unwrap();
+    let fence = asserted.fencing_token();
+    let (mut user, mut peer) = (server.peer().await, server.peer().await);
+    user.rows(&format!(
+        "START TRANSACTION; CALL lock_runtime_assert_fence('key', {fence}, 'lock')"
+    ))
+    .await;
+    release(asserted).await;
+    // It fails if it waits.
+    peer.rows("SET SESSION innodb_lock_wait_timeout = 1").await;
+    let forget = "CALL lock_runtime_forget_entered('lock:{key}')";
+    let count = "SELECT COUNT(*) FROM lock_runtime_entered";
+    peer.rows(forget).await;
+    assert_eq!(peer.value(count).await, "2");
+    user.rows("COMMIT").await;
+    peer.rows(forget).await;
+    assert_eq!(peer.value(count).await, "1");
+    release(first).await;
 }

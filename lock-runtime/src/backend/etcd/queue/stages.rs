@@ -97,10 +97,12 @@ impl Queue {
 
     /// Too few members are asked to confirm a lease.
     fn refuse_all(&mut self, now: Moment, lock: &LockKey) {
+        if self.key_orders.next(lock).is_some() {
+            self.look_for_members(now);
+        }
         while let Some(id) = self.key_orders.next(lock)
             && let Some(cause) = self.quorum.too_few.clone()
         {
-            self.look_for_members(now);
             self.refuse_next(now, lock, id, cause);
         }
     }

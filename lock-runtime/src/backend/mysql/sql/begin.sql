@@ -8,6 +8,9 @@
 -- The procedures have no functions beside them: with a binary log, a server lets only administrators make functions.
 -- All moments are microseconds since 1970, in UTC.
 
+-- Procedures keep the mode in which they were made.
+SET SESSION sql_mode = 'STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION'
+//
 -- An older script leaves a newer version as it is: programs of that version need it.
 CREATE PROCEDURE lock_runtime_is_newer()
 SQL SECURITY DEFINER
@@ -24,7 +27,4 @@ END
 CALL lock_runtime_is_newer()
 //
 DROP PROCEDURE lock_runtime_is_newer
-//
--- Procedures keep the mode in which they were made.
-SET SESSION sql_mode = 'STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION'
 //

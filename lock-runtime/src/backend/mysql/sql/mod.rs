@@ -156,6 +156,7 @@ mod tests {
             "{clock}",
             "{gone}",
             "{names}",
+            "{fences}",
             "{permits}",
             "{calls}",
             "{only a",

@@ -523,4 +523,10 @@ fn many_are_refused_at_once() {
     let outcomes = std::iter::from_fn(|| story.outcome());
     let refused = outcomes.filter(|it| matches!(it, Outcome::Failed { .. }));
     assert_eq!(refused.count(), 9_999);
+    story.collect();
+    let looks = story
+        .calls
+        .iter()
+        .filter(|it| matches!(it.to, Recipient::Cluster));
+    assert_eq!(looks.count(), 1);
 }
