@@ -225,9 +225,6 @@ impl Future for Acquire {
                 } => match Pin::new(answer).poll(cx) {
                     Poll::Ready(answer) => {
                         shared.mailbox.help_to_deliver();
-                        if let Ok(Ok(guard)) = &answer {
-                            guard.lease().receive();
-                        }
                         Some(answer.unwrap_or(Err(LockError::ShutDown)))
                     }
                     Poll::Pending if several.as_mut().is_some_and(|it| it.poll_lost(cx)) => None,

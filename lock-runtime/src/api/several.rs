@@ -92,6 +92,7 @@ impl Several {
     /// of them.
     fn go_on(&mut self, shared: &Shared, now: Moment, guard: LockGuard) -> Step {
         let waker = Waker::from(Arc::clone(&self.alarm));
+        guard.lease().receive();
         guard.lease().watch(&mut self.slot, &waker);
         let is_held = guard.lease().is_held() && !self.alarm.has_rung();
         let guard = guard.on_top_of(self.taken.take());

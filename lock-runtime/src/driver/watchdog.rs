@@ -11,6 +11,7 @@ use crate::held::lease::Lease;
 use crate::types::deadline::deadline;
 use crate::types::terms::LeaseId;
 
+/// How long a look for the caller waits at least for the next one.
 const SHORTEST_PAUSE: Duration = Duration::from_millis(10);
 
 /// Keeps the schedule of all held locks.
@@ -186,18 +187,16 @@ impl Watchdog {
                     Due::Lapsed(lease, ends)
                 });
             }
-            let goes_on = watched.may_go_on();
-            if goes_on {
-                watched.renew_at = None;
-                // Also if its answer is lost or late.
-                watched.ends = watched.ends.max(now.after(watched.ttl));
-            } else {
+            if !watched.may_go_on() {
                 watched.renew_at = Some(now.after(watched.pause(now)));
+                self.enter(id);
+                continue;
             }
+            watched.renew_at = None;
+            // Also if its answer is lost or late.
+            watched.ends = watched.ends.max(now.after(watched.ttl));
             self.enter(id);
-            if goes_on {
-                return Some(Due::Renew(id));
-            }
+            return Some(Due::Renew(id));
         }
     }
 
@@ -267,6 +266,13 @@ mod tests {
     const TTL: Duration = Duration::from_secs(10);
 
     fn lease(renew: bool, granted: Duration) -> (Watchdog, Arc<Lease>, Moment) {
+        let (watchdog, lease, now) = unreceived(renew, granted);
+        lease.receive();
+        (watchdog, lease, now)
+    }
+
+    /// One that no poll of its caller has received, granted for this time.
+    fn unreceived(renew: bool, granted: Duration) -> (Watchdog, Arc<Lease>, Moment) {
         let clock = Clock::manual();
         let now = clock.now();
         let terms = Terms {
@@ -276,28 +282,15 @@ mod tests {
         let ends = deadline(now, granted);
         let home = Arc::new(Nowhere);
         let lease = Arc::new(Lease::new(terms.into(), 1, now, ends, clock, home));
-        lease.receive();
         let mut watchdog = Watchdog::default();
         watchdog.watch(Arc::clone(&lease), now, now, granted);
         (watchdog, lease, now)
     }
 
-    /// One that no poll of its caller has received, granted for this time.
-    fn unreceived(granted: Duration) -> (Watchdog, Arc<Lease>) {
-        let clock = Clock::manual();
-        let now = clock.now();
-        let terms = Terms::of(LeaseId(1), "k", TTL).into();
-        let ends = deadline(now, granted);
-        let lease = Arc::new(Lease::new(terms, 1, now, ends, clock, Arc::new(Nowhere)));
-        let mut watchdog = Watchdog::default();
-        watchdog.watch(Arc::clone(&lease), now, now, granted);
-        (watchdog, lease)
-    }
-
     // Section: guarantees.md#the-lock-goes-on
     #[test]
     fn a_lease_that_nobody_has_received_is_not_renewed() {
-        let (mut watchdog, lease) = unreceived(TTL);
+        let (mut watchdog, lease, _) = unreceived(true, TTL);
         let mut looks = 0;
         let (at, lapsed) = loop {
             let now = watchdog.next_wakeup().unwrap();
@@ -315,8 +308,7 @@ mod tests {
     #[test]
     fn a_lease_that_nobody_has_received_lasts_for_its_ttl() {
         for renewed in [TTL, TTL / 4] {
-            let (mut watchdog, lease) = unreceived(TTL / 4);
-            let start = lease.granted;
+            let (mut watchdog, _, start) = unreceived(true, TTL / 4);
             let end = loop {
                 let now = watchdog.next_wakeup().unwrap();
                 match watchdog.due(now) {
@@ -331,7 +323,7 @@ mod tests {
 
     #[test]
     fn a_lease_that_was_received_late_is_renewed_in_time() {
-        let (mut watchdog, lease) = unreceived(TTL);
+        let (mut watchdog, lease, _) = unreceived(true, TTL);
         let margin = TTL / 50;
         loop {
             let now = watchdog.next_wakeup().unwrap();

@@ -553,28 +553,29 @@ mod tests {
     use crate::types::deadline::deadline;
     use crate::types::terms::{LeaseId, Terms};
 
-    fn guard() -> LockGuard {
-        let (clock, ttl) = (Clock::manual(), Duration::from_secs(10));
-        let now = clock.now();
+    /// One that its caller has not received, granted for 10 s.
+    fn granted(clock: &Clock) -> LockGuard {
+        let (now, ttl) = (clock.now(), Duration::from_secs(10));
         let terms = Terms::of(LeaseId(1), "k", ttl).into();
         let ends = deadline(now, ttl);
-        let lease = Lease::new(terms, 1, now, ends, clock, Arc::new(Nowhere));
-        lease.arrive();
+        let lease = Lease::new(terms, 1, now, ends, clock.clone(), Arc::new(Nowhere));
         LockGuard::new(Arc::new(lease))
+    }
+
+    fn guard() -> LockGuard {
+        let delivered = granted(&Clock::manual()).deliver();
+        delivered.expect("it was granted just now")
     }
 
     // Section: guarantees.md#the-body-does-not-begin-without-the-lock
     #[test]
     fn a_lock_that_is_about_to_end_is_not_delivered() {
         for (waited, is_delivered) in [(9_000, true), (9_600, false)] {
-            let (clock, ttl) = (Clock::manual(), Duration::from_secs(10));
-            let now = clock.now();
-            let terms = Terms::of(LeaseId(1), "k", ttl).into();
-            let ends = deadline(now, ttl);
-            let lease = Lease::new(terms, 1, now, ends, clock.clone(), Arc::new(Nowhere));
+            let clock = Clock::manual();
+            let guard = granted(&clock);
             clock.advance(Duration::from_millis(waited));
-            assert!(lease.is_held());
-            let delivered = LockGuard::new(Arc::new(lease)).deliver();
+            assert!(guard.lease.is_held());
+            let delivered = guard.deliver();
             assert_eq!(delivered.is_ok(), is_delivered, "after {waited} ms");
         }
     }

@@ -373,7 +373,7 @@ impl Lease {
         }
     }
 
-    /// Notes that a poll of the caller has received it.
+    /// Notes that a poll of the caller has received it, alone or as one of several.
     pub(crate) fn receive(&self) {
         self.received.store(true, Ordering::SeqCst);
     }

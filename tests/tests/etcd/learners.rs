@@ -2,7 +2,7 @@
 //!
 //! Section: etcd.md#configuration
 
-use std::time::Duration;
+use std::{net::SocketAddr, time::Duration};
 
 use tests::{EtcdServer, Gateway, TIME_LIMIT, connect, eventually, release, take};
 
@@ -10,6 +10,10 @@ use crate::is_renewed;
 
 const STREAMS: u32 = 100;
 const TTL: Duration = Duration::from_secs(2);
+
+fn url(login: &str, members: [SocketAddr; 2]) -> String {
+    format!("etcd://{login}{},{}", members[0], members[1])
+}
 
 #[tokio::test]
 async fn a_learner_is_asked_for_nothing() {
@@ -20,12 +24,7 @@ async fn a_learner_is_asked_for_nothing() {
     learner.learn(true);
     for login in ["", "shop:pass@"] {
         // The second member is the first that is asked.
-        let locks = connect(format!(
-            "etcd://{login}{},{}",
-            server.addr(),
-            learner.addr()
-        ))
-        .await;
+        let locks = connect(url(login, [server.addr(), learner.addr()])).await;
         let guard = take(&locks, "key", TTL).await;
         is_renewed(&guard).await;
         release(guard).await;
@@ -39,12 +38,7 @@ async fn a_learner_serves_once_it_votes() {
     };
     let members = [(); 2].map(|()| Gateway::start(server.addr(), STREAMS));
     members[0].learn(true);
-    let locks = connect(format!(
-        "etcd://{},{}",
-        members[0].addr(),
-        members[1].addr()
-    ))
-    .await;
+    let locks = connect(url("", [members[0].addr(), members[1].addr()])).await;
     members[0].learn(false);
     members[1].learn(true);
     members[1].retire();
@@ -63,8 +57,7 @@ async fn a_member_that_refuses_for_good_keeps_nobody_from_connecting() {
     let refuses = Gateway::start(server.addr(), STREAMS);
     refuses.deny("Auth/Authenticate");
     for _ in 0..5 {
-        let url = format!("etcd://shop:pass@{},{}", server.addr(), refuses.addr());
-        let locks = connect(url).await;
+        let locks = connect(url("shop:pass@", [server.addr(), refuses.addr()])).await;
         release(take(&locks, "key", TTL).await).await;
     }
 }

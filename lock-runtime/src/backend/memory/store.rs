@@ -160,9 +160,6 @@ impl Store {
         };
         slot.sweep(now);
         let index = slot.holders.iter().position(|it| it.is(client, id));
-        if index.is_none() {
-            slot.queue.retain(|it| !it.is(client, id));
-        }
         if let Some(index) = index {
             let fence = slot.holders[index].fence;
             self.logs.ended(now, key, fence, GrantEnd::Released);
@@ -176,6 +173,8 @@ impl Store {
                 self.unowned.insert(owner.expires, key.clone());
                 slot.tell_waiters(now);
             }
+        } else {
+            slot.queue.retain(|it| !it.is(client, id));
         }
         self.dispatch(now, key);
         index.is_some()

@@ -11,6 +11,7 @@ use crate::backend::queue_order::Position;
 use crate::backend::share::Share;
 use crate::backend::{Outcome, name};
 use crate::base::clock::Moment;
+use crate::types::error::Cause;
 use crate::types::key::LockKey;
 use crate::types::kind::Kind;
 use crate::types::terms::LeaseId;
@@ -96,14 +97,12 @@ impl Queue {
     }
 
     /// Too few members are asked to confirm a lease.
-    fn refuse_all(&mut self, now: Moment, lock: &LockKey) {
+    fn refuse_all(&mut self, now: Moment, lock: &LockKey, cause: &Cause) {
         if self.key_orders.next(lock).is_some() {
             self.look_for_members(now);
         }
-        while let Some(id) = self.key_orders.next(lock)
-            && let Some(cause) = self.quorum.too_few.clone()
-        {
-            self.refuse_next(now, lock, id, cause);
+        while let Some(id) = self.key_orders.next(lock) {
+            self.refuse_next(now, lock, id, cause.clone());
         }
     }
 
@@ -112,8 +111,8 @@ impl Queue {
         if self.down.is_some() {
             return;
         }
-        if self.quorum.too_few.is_some() {
-            return self.refuse_all(now, lock);
+        if let Some(cause) = self.quorum.too_few.clone() {
+            return self.refuse_all(now, lock, &cause);
         }
         let Some(id) = self.key_orders.next(lock) else {
             return;

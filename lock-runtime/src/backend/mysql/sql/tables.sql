@@ -49,8 +49,8 @@ CREATE TABLE IF NOT EXISTS lock_runtime_sharer (
   PRIMARY KEY (name, fence)
 ) ENGINE = InnoDB ROW_FORMAT = DYNAMIC
 //
--- The fences of those who share a lock, until some time after they have released it. For assert_fence: a server that took over may lack the grant of a
--- former holder, whose fence is none of these. Not the rows of sharer, which renewals change.
+-- The fences of those who share a lock, until some time after they have released it. For assert_fence: a server that took
+-- over may lack the grant of a former holder, whose fence is none of these. Not the rows of sharer, which renewals change.
 CREATE TABLE IF NOT EXISTS lock_runtime_entered (
   name    VARBINARY(1155) NOT NULL,
   fence   BIGINT NOT NULL,

@@ -14,7 +14,8 @@ BEGIN
   -- others, and very old ones seem to have larger numbers.
   FOR f IN
     SELECT p.oid::regprocedure AS id, p.proname AS name FROM pg_proc p
-      WHERE p.pronamespace = quote_ident(current_schema())::regnamespace AND age(pg_current_xact_id()::xid) - age(p.xmin) BETWEEN 0 AND 100000
+      WHERE p.pronamespace = quote_ident(current_schema())::regnamespace
+        AND age(pg_current_xact_id()::xid) - age(p.xmin) BETWEEN 0 AND 100000
   LOOP
     EXECUTE format('REVOKE EXECUTE ON FUNCTION %s FROM PUBLIC', f.id);
     CONTINUE WHEN f.name <> ALL (ARRAY['acquire', 'acquire_noted', 'acquire_unless_full', 'adopt', 'adopt_noted', 'ask',
