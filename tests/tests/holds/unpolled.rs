@@ -4,9 +4,10 @@
 
 use std::{pin::pin, time::Duration};
 
-use lock_runtime::LockManager;
+use lock_runtime::{LockError, LockManager};
 use tests::{
-    LONG, RedisServer, TIME_LIMIT, connect, poll_once, queued, release, take, unique, within,
+    LONG, RedisServer, TIME_LIMIT, connect, eventually, poll_once, queued, release, take, unique,
+    within,
 };
 
 const TTL: Duration = Duration::from_millis(500);
@@ -39,4 +40,25 @@ async fn the_lock_goes_on(locks: &LockManager, others: &LockManager) {
     );
     release(next).await;
     assert!(within(TIME_LIMIT, unpolled).await.unwrap().is_held());
+}
+
+/// While the caller is polled, the keys that it has taken are its own for longer than their ttl.
+#[tokio::test]
+async fn the_first_of_several_locks_stays_while_the_caller_waits_for_the_next() {
+    let url = format!("memory:{}", unique("several"));
+    let (locks, others) = (connect(&*url).await, connect(&*url).await);
+    let second = take(&others, "b", LONG).await;
+    let both = locks.lock_all(["a", "b"]).ttl(2 * TTL).wait_forever();
+    let both = tokio::spawn(both.acquire());
+    eventually(TIME_LIMIT, async || {
+        others.status("a").await.is_ok_and(|it| it.is_held())
+    })
+    .await;
+    let refused = others.lock("a").wait(6 * TTL).acquire().await;
+    assert!(
+        matches!(refused, Err(LockError::Contended { .. })),
+        "{refused:?}"
+    );
+    release(second).await;
+    assert!(within(TIME_LIMIT, both).await.unwrap().unwrap().is_held());
 }
