@@ -45,7 +45,8 @@ pub async fn take_turn(locks: &LockManager, key: impl IntoKey) -> u64 {
     fence
 }
 
-/// Returns when what `locks` was asked before has reached the store: a manager with one connection keeps the order.
+/// Returns when what `locks` was asked before has reached the store: a manager with one connection keeps the order. With
+/// Redlock, a try that was refused is in the servers' queues until then.
 pub async fn settled(locks: &LockManager) {
     take_turn(locks, unique("settled")).await;
 }

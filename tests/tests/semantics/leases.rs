@@ -107,6 +107,7 @@ async fn a_renewed_lease_outlives_its_ttl(store: Store) {
     };
     assert_eq!(within(TIME_LIMIT, guard.hold(body)).await.unwrap(), "done");
     assert!(guard.is_held());
+    settled(&others).await;
     assert!(within(TIME_LIMIT, guard.release_confirmed()).await.unwrap());
     assert_eq!(store.traces().await, [""; 0]);
 }
