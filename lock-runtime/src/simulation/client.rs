@@ -8,7 +8,9 @@ use fastrand::Rng;
 use tokio::sync::{mpsc, oneshot};
 
 use super::Store;
+use super::cooling::cooldown;
 use super::downgrades::Downgrading;
+use super::late::Naps;
 use super::tickets::Issuing;
 use crate::backend::Request;
 use crate::backend::redis::protocol::call::Queue;
@@ -88,6 +90,10 @@ pub(super) struct Client {
     pub(super) looks: Vec<(LockKey, Reply<Status>)>,
     /// Those that it has adopted since this was last looked at.
     pub(super) adopted: Vec<TicketId>,
+    /// What it has released early since this was last looked at, and until when that cools down.
+    pub(super) cooling: Vec<(LockKey, Moment)>,
+    /// When its callers are not polled, if that happens.
+    pub(super) naps: Option<Naps>,
 }
 
 /// A connection to one server.
@@ -114,14 +120,23 @@ impl Link {
     }
 }
 
+/// A caller, as [`Acquire`](crate::api::acquire::Acquire) is.
 struct Waiting {
-    id: LeaseId,
-    kind: Kind,
-    adopts: Option<TicketId>,
+    terms: Arc<Terms>,
     answer: oneshot::Receiver<Result<LockGuard, LockError>>,
-    /// When its wait is over.
-    ends: Option<Moment>,
+    /// When it asked first, and whether it asks again.
+    asked: Moment,
+    again: bool,
     gives_up: Option<Moment>,
+    /// Until when it is not polled.
+    naps_until: Option<Moment>,
+}
+
+impl Waiting {
+    /// Whether its wait is over.
+    fn is_over(&self, now: Moment) -> bool {
+        self.terms.wait.rest(self.asked, now).is_try()
+    }
 }
 
 impl Client {
@@ -162,6 +177,8 @@ impl Client {
             leads: None,
             looks: Vec::new(),
             adopted: Vec::new(),
+            cooling: Vec::new(),
+            naps: None,
         }
     }
 
@@ -181,7 +198,7 @@ impl Client {
             let waits = it.gives_up.is_none_or(|at| now < at);
             if !waits {
                 // As dropping the future does.
-                let _ = mailbox.send(Op::Cancel(it.id));
+                let _ = mailbox.send(Op::Cancel(it.terms.id));
             }
             waits
         });
@@ -204,7 +221,7 @@ impl Client {
             match (&mut issuing, &mut downgrading) {
                 (_, Some(downgrading)) if kind == Kind::Exclusive => downgrading.ask(now, guard),
                 (Some(issuing), _) => issuing.ask(now, guard),
-                _ => drop(guard),
+                _ => self.cooling.extend(cooldown(&guard, kind)),
             }
         }
         if let Some(downgrading) = &mut self.downgrading {
@@ -253,7 +270,7 @@ impl Client {
             idle &= !self.settle(now);
             self.operations.deliver(&Pile::default());
             self.collect(now);
-            if idle {
+            if idle && self.inbox.is_empty() {
                 return;
             }
         }
@@ -293,7 +310,8 @@ impl Client {
     pub(super) fn next_wakeup(&self) -> Option<Moment> {
         let queues = self.links.iter().filter_map(|it| it.queue.next_wakeup());
         let coordinator = self.coordinator.as_ref().and_then(Coordinator::next_wakeup);
-        let plans = self.waiting.iter().filter_map(|it| it.gives_up);
+        let plans = self.waiting.iter();
+        let plans = plans.flat_map(|it| it.gives_up.into_iter().chain(it.naps_until));
         let holds = self.guards.iter().map(|(_, _, until)| *until);
         [self.operations.next_wakeup(), coordinator]
             .into_iter()
@@ -363,8 +381,9 @@ impl Client {
             _ => Kind::Read,
         };
         let mut hold =
-            |most| (self.rng.u8(..) < 25).then(|| Duration::from_millis(self.rng.u64(0..most)));
-        let (min_hold, max_hold) = (hold(2_000), hold(20_000));
+            |times| (self.rng.u8(..) < 25).then(|| Duration::from_millis(self.rng.u64(times)));
+        let (min_hold, max_hold) = (hold(0..2_000), hold(10..20_000));
+        let min_hold = min_hold.filter(|it| max_hold.is_none_or(|most| *it <= most));
         let max_hold = max_hold.filter(|_| !self.steady);
         let limits = !wait.is_try() && self.coordinator.is_none() && self.rng.u8(..) < 25;
         let limits = limits && !self.exclusive;
@@ -386,22 +405,21 @@ impl Client {
     }
 
     fn send(&mut self, now: Moment, terms: Terms, gives_up: Option<Moment>) {
-        let (reply, answer): (Answer<LockGuard>, _) = oneshot::channel();
-        let (id, kind, adopts) = (terms.id, terms.kind, terms.ticket());
-        let ends = match terms.wait {
-            Wait::AtMost(wait) => Some(now.after(wait)),
-            Wait::Forever => None,
-        };
-        let terms = terms.into();
-        let _ = self.mailbox.send(Op::Acquire { terms, reply });
+        let terms = Arc::new(terms);
         self.waiting.push(Waiting {
-            id,
-            kind,
-            adopts,
-            answer,
-            ends,
+            answer: self.request(Arc::clone(&terms)),
+            terms,
+            asked: now,
+            again: false,
             gives_up,
+            naps_until: None,
         });
+    }
+
+    fn request(&self, terms: Arc<Terms>) -> oneshot::Receiver<Result<LockGuard, LockError>> {
+        let (reply, answer): (Answer<LockGuard>, _) = oneshot::channel();
+        let _ = self.mailbox.send(Op::Acquire { terms, reply });
+        answer
     }
 
     fn collect(&mut self, now: Moment) {
@@ -415,35 +433,82 @@ impl Client {
         }
         let mut index = 0;
         while index < self.waiting.len() {
-            match self.waiting[index].answer.try_recv() {
-                Err(oneshot::error::TryRecvError::Empty) => index += 1,
-                answer => {
-                    let ended = self.waiting.remove(index);
-                    let Waiting { kind, adopts, .. } = ended;
-                    if let Ok(Err(LockError::Contended { .. })) = answer
-                        && ended.ends.is_none_or(|ends| now < ends)
-                    {
-                        self.refused.push(ended.id);
-                    }
-                    if let Ok(Ok(guard)) = answer {
-                        guard.lease().receive();
-                        self.adopted.extend(adopts);
-                        let long = self.rng.u8(..) < 20;
-                        let most = if long { 15_000 } else { 300 };
-                        let most = if self.crowded { most / 6 } else { most };
-                        let most = if self.leads.is_some() { most * 4 } else { most };
-                        let mut hold = Duration::from_millis(self.rng.u64(0..most));
-                        if let Some(count) = &mut self.eager {
-                            *count += 1;
-                            hold = Duration::from_millis(1);
-                        }
-                        let until = now.after(hold);
-                        let fence = guard.fencing_token().get();
-                        self.entered.push((guard.key().clone(), fence));
-                        self.guards.push((guard, kind, until));
-                    }
+            let caller = &mut self.waiting[index];
+            caller.naps_until.take_if(|until| *until <= now);
+            if caller.naps_until.is_some() {
+                index += 1;
+                continue;
+            }
+            match caller.answer.try_recv() {
+                Err(oneshot::error::TryRecvError::Empty) => {
+                    let naps = self.naps.as_mut();
+                    caller.naps_until = naps.and_then(|it| it.begin(now, caller.terms.ttl));
+                    index += 1;
+                }
+                Err(oneshot::error::TryRecvError::Closed) => drop(self.waiting.remove(index)),
+                Ok(answer) => {
+                    let caller = self.waiting.remove(index);
+                    self.answered(now, caller, answer);
                 }
             }
         }
+    }
+
+    fn answered(&mut self, now: Moment, caller: Waiting, answer: Result<LockGuard, LockError>) {
+        let guard = match answer {
+            Ok(guard) => guard,
+            Err(LockError::Contended { .. }) if !caller.is_over(now) => {
+                return self.refused.push(caller.terms.id);
+            }
+            Err(_) => return,
+        };
+        if let Some(naps) = &mut self.naps {
+            naps.end(now, guard.lease());
+        }
+        match guard.deliver() {
+            Ok(guard) => self.enter(now, &caller.terms, guard),
+            Err(late) => {
+                drop(late);
+                self.ask_again(now, caller);
+            }
+        }
+    }
+
+    /// The lock has ended before its caller was polled.
+    fn ask_again(&mut self, now: Moment, caller: Waiting) {
+        if caller.again && caller.is_over(now) {
+            return;
+        }
+        self.asked += 1;
+        let terms = Terms {
+            id: LeaseId(self.asked),
+            ..Terms::clone(&caller.terms)
+        };
+        let sent = Terms {
+            wait: terms.wait.rest(caller.asked, now),
+            ..terms.clone()
+        };
+        self.waiting.push(Waiting {
+            answer: self.request(sent.into()),
+            terms: terms.into(),
+            again: true,
+            ..caller
+        });
+    }
+
+    fn enter(&mut self, now: Moment, terms: &Terms, guard: LockGuard) {
+        self.adopted.extend(terms.ticket());
+        let long = self.rng.u8(..) < 20;
+        let most = if long { 15_000 } else { 300 };
+        let most = if self.crowded { most / 6 } else { most };
+        let most = if self.leads.is_some() { most * 4 } else { most };
+        let mut hold = Duration::from_millis(self.rng.u64(0..most));
+        if let Some(count) = &mut self.eager {
+            *count += 1;
+            hold = Duration::from_millis(1);
+        }
+        let fence = guard.fencing_token().get();
+        self.entered.push((guard.key().clone(), fence));
+        self.guards.push((guard, terms.kind, now.after(hold)));
     }
 }

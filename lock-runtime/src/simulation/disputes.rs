@@ -96,6 +96,12 @@ impl World {
         disputes.any(|it| it.excuses(self.now, client, key, fence))
     }
 
+    /// Whether a lock was revoked or forgotten, and a lease of before may last.
+    pub(super) fn is_disputed(&self, key: &LockKey) -> bool {
+        let mut disputes = self.disputes.iter();
+        disputes.any(|it| it.key == *key && self.now < it.until)
+    }
+
     pub(super) fn plan_to_revoke(&mut self) {
         let pause = Duration::from_millis(self.rng.u64(500..8_000));
         self.after(pause, Event::TakeAway);

@@ -8,6 +8,7 @@
 mod asking;
 mod chains;
 mod client;
+mod cooling;
 mod disputes;
 mod downgrades;
 mod failover;
@@ -16,6 +17,7 @@ mod forgetting;
 mod history;
 mod hot;
 mod knowing;
+mod late;
 mod limits;
 mod observing;
 mod refusals;
@@ -51,6 +53,7 @@ use crate::types::ticket::Ticket;
 use asking::{Asking, Standing};
 use chains::Counts;
 use client::Client;
+use cooling::Cooldowns;
 use disputes::Dispute;
 use failover::{Replica, Safeguard};
 use history::Checked;
@@ -85,6 +88,8 @@ struct World {
     highest: BTreeMap<LockKey, u64>,
     counts: Counts,
     disputes: Vec<Dispute>,
+    /// The locks that cool down, if no server forgets them.
+    cooldowns: Option<Cooldowns>,
     /// The model that accepts what the server does, if it has all of it.
     checked: Option<Checked>,
     /// The tickets, if locks go from client to client.
@@ -238,6 +243,7 @@ impl World {
             highest: BTreeMap::new(),
             counts: Counts::default(),
             disputes: Vec::new(),
+            cooldowns: Cooldowns::of(store),
             checked: Checked::of(store),
             tickets: None,
             rights: None,
@@ -269,6 +275,8 @@ impl World {
             self.check_endings()?;
             self.check_asked()?;
             self.check_limits()?;
+            self.check_naps()?;
+            self.check_cooldowns()?;
             self.check_observers()?;
             self.check_history()?;
             if self.is_over() {

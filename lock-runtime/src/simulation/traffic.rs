@@ -83,10 +83,13 @@ impl World {
         self.note_polls(client);
         let it = &mut self.clients[client];
         let (entered, wakeup) = (std::mem::take(&mut it.entered), it.next_wakeup());
+        let cooling = std::mem::take(&mut it.cooling);
         for (key, fence) in entered {
+            self.note_entry(client, &key);
             self.counts.entered(&key, fence);
             self.note_leader(client, &key, fence);
         }
+        self.note_cooldowns(cooling);
         self.hand_out(client);
         self.send_looks(client);
         self.route(client);
