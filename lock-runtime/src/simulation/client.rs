@@ -448,13 +448,13 @@ impl Client {
                 Err(oneshot::error::TryRecvError::Closed) => drop(self.waiting.remove(index)),
                 Ok(answer) => {
                     let caller = self.waiting.remove(index);
-                    self.answered(now, caller, answer);
+                    self.answered(now, &caller, answer);
                 }
             }
         }
     }
 
-    fn answered(&mut self, now: Moment, caller: Waiting, answer: Result<LockGuard, LockError>) {
+    fn answered(&mut self, now: Moment, caller: &Waiting, answer: Result<LockGuard, LockError>) {
         let guard = match answer {
             Ok(guard) => guard,
             Err(LockError::Contended { .. }) if !caller.is_over(now) => {
@@ -475,7 +475,7 @@ impl Client {
     }
 
     /// The lock has ended before its caller was polled.
-    fn ask_again(&mut self, now: Moment, caller: Waiting) {
+    fn ask_again(&mut self, now: Moment, caller: &Waiting) {
         if caller.again && caller.is_over(now) {
             return;
         }
@@ -491,8 +491,10 @@ impl Client {
         self.waiting.push(Waiting {
             answer: self.request(sent.into()),
             terms: terms.into(),
+            asked: caller.asked,
             again: true,
-            ..caller
+            gives_up: caller.gives_up,
+            naps_until: None,
         });
     }
 

@@ -29,8 +29,8 @@ impl Cooldowns {
 /// the lease.
 pub(super) fn cooldown(guard: &LockGuard, kind: Kind) -> Option<(LockKey, Moment)> {
     let lease = guard.lease();
-    let least = lease.terms.min_hold.filter(|_| kind == Kind::Exclusive)?;
-    let until = lease.granted.after(least).min(lease.deadline());
+    let min_hold = lease.terms.min_hold.filter(|_| kind == Kind::Exclusive)?;
+    let until = lease.granted.after(min_hold).min(lease.deadline());
     guard.is_held().then(|| (guard.key().clone(), until))
 }
 
