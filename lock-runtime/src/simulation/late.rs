@@ -79,7 +79,7 @@ fn a_lock_that_was_not_received_ends_and_is_asked_for_again() {
         Store::Majority,
     ] {
         let (mut in_time, mut too_late) = (0, 0);
-        for seed in seeds("0..250").step_by(5) {
+        for seed in seeds("0..250").step_by(25) {
             let loud = std::env::var_os("LOCK_SEED").is_some();
             let mut world = World::new(seed, store, loud);
             world.let_callers_nap();
