@@ -11,6 +11,7 @@ use super::Store;
 use super::cooling::cooldown;
 use super::downgrades::Downgrading;
 use super::late::Naps;
+use super::overrunning::Overrunning;
 use super::tickets::Issuing;
 use crate::backend::Request;
 use crate::backend::redis::protocol::call::Queue;
@@ -55,6 +56,9 @@ pub(super) struct Client {
     pub(super) wakes_at: Option<Moment>,
     /// What it holds, in which kind, and until when it wants to.
     guards: Vec<(LockGuard, Kind, Moment)>,
+    /// What it holds without looking, and whether it does that at times.
+    pub(super) overrunning: Vec<Overrunning>,
+    pub(super) overruns: bool,
     waiting: Vec<Waiting>,
     operations: Operations,
     mailbox: Arc<Mailbox>,
@@ -70,6 +74,8 @@ pub(super) struct Client {
     pub(super) exclusive: bool,
     /// How many may wait for a lock, if that is limited.
     pub(super) limited: Option<u32>,
+    /// An error that somebody got who waits for ever.
+    pub(super) error: Option<String>,
     /// What was refused before its wait was over, since this was last looked at.
     pub(super) refused: Vec<LeaseId>,
     /// What it has got since this was last looked at, and under which number.
@@ -156,6 +162,8 @@ impl Client {
             paused_until: now,
             wakes_at: None,
             guards: Vec::new(),
+            overrunning: Vec::new(),
+            overruns: false,
             waiting: Vec::new(),
             operations: Operations::new(clock, LIMITS, Arc::downgrade(&home), "a server".into()),
             mailbox,
@@ -166,6 +174,7 @@ impl Client {
             crowded: false,
             exclusive: false,
             limited: None,
+            error: None,
             refused: Vec::new(),
             usual_ttl,
             entered: Vec::new(),
@@ -190,6 +199,7 @@ impl Client {
         });
         self.lost += u32::try_from(lost.count()).unwrap_or(u32::MAX);
         self.let_go(now, may_ask);
+        self.overrun(now);
         if self.eager.is_some() && self.guards.len() < held {
             self.acts_at = Some(now);
         }
@@ -271,6 +281,7 @@ impl Client {
             self.operations.deliver(&Pile::default());
             self.collect(now);
             if idle && self.inbox.is_empty() {
+                self.overrun(now);
                 return;
             }
         }
@@ -319,6 +330,7 @@ impl Client {
             .chain(queues)
             .chain(plans)
             .chain(holds)
+            .chain(self.overrunning.iter().map(Overrunning::until))
             .chain(self.acts_at)
             .chain(self.issuing.as_ref().and_then(Issuing::next_wakeup))
             .chain(self.downgrading.as_ref().and_then(Downgrading::next_wakeup))
@@ -328,12 +340,14 @@ impl Client {
     /// What it holds within the deadlines.
     pub(super) fn holds(&self) -> impl Iterator<Item = (&LockGuard, Kind)> {
         let held = self.guards.iter().filter(|(guard, ..)| guard.is_held());
-        held.map(|(guard, kind, _)| (guard, *kind))
+        let held = held.map(|(guard, kind, _)| (guard, *kind));
+        held.chain(self.overrunning.iter().filter_map(Overrunning::held))
     }
 
     pub(super) fn die(&mut self) {
         self.dead = true;
         self.guards.clear();
+        self.overrunning.clear();
         self.waiting.clear();
         self.issuing = None;
         self.downgrading = None;
@@ -345,6 +359,7 @@ impl Client {
         !issuing
             && !downgrading
             && self.guards.is_empty()
+            && self.overrunning.is_empty()
             && self.waiting.is_empty()
             && self.operations.is_idle()
     }
@@ -445,7 +460,10 @@ impl Client {
                     caller.naps_until = naps.and_then(|it| it.begin(now, caller.terms.ttl));
                     index += 1;
                 }
-                Err(oneshot::error::TryRecvError::Closed) => drop(self.waiting.remove(index)),
+                Err(oneshot::error::TryRecvError::Closed) => {
+                    self.error = Some("nothing".into());
+                    self.waiting.remove(index);
+                }
                 Ok(answer) => {
                     let caller = self.waiting.remove(index);
                     self.answered(now, &caller, answer);
@@ -457,10 +475,18 @@ impl Client {
     fn answered(&mut self, now: Moment, caller: &Waiting, answer: Result<LockGuard, LockError>) {
         let guard = match answer {
             Ok(guard) => guard,
-            Err(LockError::Contended { .. }) if !caller.is_over(now) => {
+            Err(LockError::Contended { .. })
+                if !caller.is_over(now) && caller.terms.max_waiters.is_some() =>
+            {
                 return self.refused.push(caller.terms.id);
             }
-            Err(_) => return,
+            Err(LockError::InvalidTicket { .. }) => return,
+            Err(error) => {
+                if caller.terms.wait == Wait::Forever {
+                    self.error = Some(error.to_string());
+                }
+                return;
+            }
         };
         if let Some(naps) = &mut self.naps {
             naps.end(now, guard.lease());
@@ -511,6 +537,11 @@ impl Client {
         }
         let fence = guard.fencing_token().get();
         self.entered.push((guard.key().clone(), fence));
+        if self.overruns && self.rng.bool() {
+            let until = now.after((2 * terms.ttl).mul_f64(self.rng.f64()));
+            let it = Overrunning::new(guard, terms.kind, until);
+            return self.overrunning.push(it);
+        }
         self.guards.push((guard, terms.kind, now.after(hold)));
     }
 }

@@ -32,18 +32,15 @@ impl World {
         self.servers[server].listeners.insert(client);
         self.note_listens(client, true);
         self.meet(client, server);
-        if self.shards.is_some() {
-            self.node_is_up(client, server);
-        } else {
-            let link = &mut self.clients[client].links[server];
-            link.queue.connected(now);
-        }
         let ahead = self.servers[server].ahead.as_micros();
         if let Some(coordinator) = &mut self.clients[client].coordinator {
             coordinator.learn(server, i64::try_from(ahead).unwrap_or(i64::MAX));
         }
-        let link = &mut self.clients[client].links[server];
-        link.queue.connected(now);
+        if self.shards.is_some() {
+            self.node_is_up(client, server);
+        } else {
+            self.clients[client].links[server].queue.connected(now);
+        }
         self.say(|| format!("client {client} connects to server {server}"));
         self.turn(client);
     }
@@ -96,6 +93,7 @@ impl World {
                 Some(Event::Answer(_, sent, _) | Event::Refused(_, sent, _)) => lost.push(sent),
                 Some(Event::Request(_, sent)) => {
                     if self.rng.u8(..) < 40 {
+                        self.note_late(&sent.call);
                         let (call, at) = (sent.call.clone(), sent.at);
                         let late = Event::Request(wire, Sent::new(call, at));
                         let delay = Duration::from_millis(self.rng.u64(1..3000));

@@ -18,8 +18,10 @@ mod history;
 mod hot;
 mod knowing;
 mod late;
+mod leftovers;
 mod limits;
 mod observing;
+mod overrunning;
 mod refusals;
 mod seeds;
 mod server;
@@ -48,6 +50,7 @@ use crate::types::answer;
 use crate::types::holder::Status;
 use crate::types::key::LockKey;
 use crate::types::kind::Kind;
+use crate::types::terms::LeaseId;
 use crate::types::ticket::Ticket;
 
 use asking::{Asking, Standing};
@@ -57,6 +60,7 @@ use cooling::Cooldowns;
 use disputes::Dispute;
 use failover::{Replica, Safeguard};
 use history::Checked;
+use leftovers::Leftovers;
 use limits::Limits;
 use observing::Observing;
 use refusals::Rights;
@@ -86,6 +90,8 @@ struct World {
     pending: Numbered<u64, Event>,
     count: u64,
     highest: BTreeMap<LockKey, u64>,
+    /// The last writer of each lock, and its fence.
+    writers: BTreeMap<LockKey, (u64, usize, LeaseId)>,
     counts: Counts,
     disputes: Vec<Dispute>,
     /// The locks that cool down, if no server forgets them.
@@ -98,6 +104,8 @@ struct World {
     rights: Option<Rights>,
     /// What decides which scripts are forgotten, if some are.
     forgets: Option<Rng>,
+    /// What stays on the servers, if some calls are refused for now.
+    leftovers: Option<Leftovers>,
     /// Who was asked to yield, if somebody asks.
     asking: Option<Asking>,
     /// How many may wait, if that is limited.
@@ -205,6 +213,9 @@ impl World {
                 client.crowded = seed % 2 == 1;
             }
         }
+        for client in &mut world.clients {
+            client.overruns = seed % 3 == 2;
+        }
         if matches!(store, Store::One | Store::Knowing) && seed % 4 == 1 {
             world.plan_to_revoke();
         }
@@ -241,6 +252,7 @@ impl World {
             pending: Numbered::default(),
             count: 0,
             highest: BTreeMap::new(),
+            writers: BTreeMap::new(),
             counts: Counts::default(),
             disputes: Vec::new(),
             cooldowns: Cooldowns::of(store),
@@ -248,6 +260,7 @@ impl World {
             tickets: None,
             rights: None,
             forgets: None,
+            leftovers: None,
             asking: None,
             limits: None,
             observing: None,
@@ -277,6 +290,8 @@ impl World {
             self.check_limits()?;
             self.check_naps()?;
             self.check_cooldowns()?;
+            self.check_leftovers()?;
+            self.check_errors()?;
             self.check_observers()?;
             self.check_history()?;
             if self.is_over() {
@@ -409,9 +424,46 @@ impl World {
                     return Err(format!("fence {fence} after {highest} on {key}"));
                 }
                 *highest = fence.max(*highest);
+                let this = (fence, number, guard.lease().id);
+                let writer = self.writers.get(key);
+                if let Some(writer) = writer.filter(|it| fence <= it.0 && this != **it) {
+                    return Err(format!(
+                        "fence {fence} of {number} on {key} after {writer:?}"
+                    ));
+                }
+                if kind == Kind::Exclusive {
+                    self.writers.insert(key.clone(), this);
+                }
+            }
+        }
+        for (number, client) in self.clients.iter().enumerate() {
+            for (guard, kind) in client.acts_under(self.now) {
+                let key = guard.key();
+                if self.is_disputed(key) {
+                    continue;
+                }
+                let beside = held.entry(key.clone()).or_default();
+                let together = beside.iter().all(|(_, other)| *other == kind);
+                if !together || !kind.admits(beside.len()) {
+                    let id = guard.lease().id;
+                    return Err(format!(
+                        "client {number} may still act under {key} as {id:?}, beside {beside:?}"
+                    ));
+                }
+                beside.push((number, kind));
             }
         }
         Ok(())
+    }
+
+    /// Whoever waits without a limit is served, or has heard of a missing right.
+    fn check_errors(&mut self) -> Result<(), String> {
+        let rights = self.rights.is_some();
+        let mut clients = self.clients.iter_mut();
+        let error = clients.find_map(|it| it.error.take()).filter(|_| !rights);
+        error.map_or(Ok(()), |it| {
+            Err(format!("somebody who waits for ever hears {it}"))
+        })
     }
 
     fn is_over(&self) -> bool {

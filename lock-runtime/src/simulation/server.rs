@@ -127,6 +127,17 @@ impl Server {
         leases
     }
 
+    /// Who has a lock or waits for one.
+    pub(super) fn tokens(&self, now: Moment) -> impl Iterator<Item = (usize, Token)> {
+        let now = self.shows(now);
+        self.locks.values().flat_map(move |lock| {
+            let holders = lock.holders.iter().filter(move |it| now < it.until);
+            let holders = holders.filter_map(|it| Some((it.client, it.token?)));
+            let waiters = lock.queue.values().map(|it| (it.client, it.token));
+            holders.chain(waiters)
+        })
+    }
+
     /// Executes one call of a client's.
     pub(super) fn execute(&mut self, now: Moment, client: usize, call: &Call) -> Reply {
         let now = self.shows(now);

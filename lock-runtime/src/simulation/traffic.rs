@@ -15,6 +15,7 @@ impl World {
         if self.is_sent_elsewhere(wire, &sent)
             || self.is_forbidden(wire, &sent)
             || self.is_forgotten(wire, &sent)
+            || self.is_refused_for_now(wire, &sent)
         {
             return;
         }

@@ -20,6 +20,7 @@ mod requests;
 mod stages;
 #[cfg(test)]
 mod tests;
+mod unclaimed;
 mod waiters;
 
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
@@ -41,6 +42,7 @@ use protocol::trouble::Trouble;
 use quarantine::Quarantines;
 use replicas::Replicas;
 use reports::Listeners;
+use unclaimed::Unclaimed;
 use waiters::Waiters;
 
 /// The pause before a refused call is sent again.
@@ -83,6 +85,8 @@ pub(crate) struct Queue<S: Step> {
     /// Queries that await the reports of holders.
     listeners: Listeners,
     calls: Vec<Sent<S>>,
+    /// The releases that no claim waits for.
+    unclaimed: Unclaimed<S>,
     /// Why there is no connection, while there is none.
     down: Option<Trouble>,
     /// What replicas have to confirm, where they have to.
@@ -103,6 +107,7 @@ impl<S: Step> Queue<S> {
             last_joined: None,
             listeners: Listeners::default(),
             calls: Vec::new(),
+            unclaimed: Unclaimed::default(),
             down: Some(Trouble::not_now("not connected yet")),
             replicas: rules.replicated.then(Replicas::default),
             pushes_are_hints: rules.pushes_are_hints,
@@ -197,9 +202,12 @@ impl<S: Step> Queue<S> {
     /// When [`tick`](Self::tick) will next have something to do.
     pub(crate) fn next_wakeup(&self) -> Option<Moment> {
         let retry = self.claims.next_wakeup();
-        let ask = self.waiters.next_ask().filter(|_| self.down.is_none());
+        let ask = self.waiters.next_ask();
+        let release = self.unclaimed.next_wakeup();
+        let up = [ask, release].map(|it| it.filter(|_| self.down.is_none()));
         let quarantine = self.quarantines.next_end();
-        [retry, ask, quarantine].into_iter().flatten().min()
+        let all = up.into_iter().chain([retry, quarantine]);
+        all.flatten().min()
     }
 
     /// Does what is due.
@@ -209,6 +217,7 @@ impl<S: Step> Queue<S> {
             self.retry(now, id);
         }
         if self.down.is_none() {
+            self.release_again(now);
             while let Some(bearers) = self.waiters.due(now) {
                 self.ask(now, bearers);
             }

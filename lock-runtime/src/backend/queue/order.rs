@@ -83,23 +83,13 @@ impl<S: Step> Queue<S> {
         }
         self.start_over(now, id);
         self.retry(now, id);
-        let cooldown = Duration::ZERO;
-        self.send(
-            now,
-            Call::Release {
-                bearer,
-                cooldown,
-                crowded: false,
-                noted: false,
-            },
-        );
-    }
-
-    /// Whether a call that was sent then lets go of what a part had before it gave way, and may
-    /// have still.
-    pub(super) fn has_yet_to_give_way(&self, now: Moment, sent: Moment, bearer: &Bearer) -> bool {
-        let part = self.claims.get(&bearer.terms.id).filter(|it| it.is_part);
-        part.is_some_and(|it| it.bearer.token != bearer.token) && now < sent.after(bearer.terms.ttl)
+        let release = Call::Release {
+            bearer,
+            cooldown: Duration::ZERO,
+            crowded: false,
+            noted: false,
+        };
+        self.release_unclaimed(now, release);
     }
 
     fn raise(&mut self, now: Moment, id: LeaseId, fence: u64) {

@@ -41,11 +41,8 @@ impl<S: Step> Queue<S> {
         result: Result<Reply<S>, Trouble>,
     ) {
         let Sent { call, at, by, .. } = sent;
-        if let Call::Release { bearer, .. } = &call
-            && let Err(Trouble::Unknown(_) | Trouble::NotRun) = result
-            && self.has_yet_to_give_way(now, at, bearer)
-        {
-            return self.send(at, call);
+        if self.is_unclaimed(&call) {
+            return self.unclaimed_replied(now, at, call, &result);
         }
         match call {
             Call::Acquire { bearer, .. } => self.acquire_replied(now, at, &bearer, result),
@@ -82,7 +79,7 @@ impl<S: Step> Queue<S> {
         let Some(claim) = self.claim(bearer) else {
             // It was given up, and redirected to another node behind its leave.
             if let Ok(Reply::Granted { .. }) = result {
-                self.send(now, Call::Leave(bearer.clone()));
+                self.release_unclaimed(now, Call::Leave(bearer.clone()));
             }
             return;
         };
