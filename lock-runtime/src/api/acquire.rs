@@ -182,6 +182,8 @@ impl Progress {
         };
         let sent = Terms {
             wait: rest,
+            // It has waited, and stays a waiter.
+            max_waiters: terms.max_waiters.filter(|_| rest.is_try()),
             ..terms.clone()
         };
         let answer = send(&shared, &Arc::new(sent));

@@ -99,7 +99,7 @@ impl Delivery {
 
 /// If nobody takes a guard, its drop releases the lock. The panic of a waker is reported by the
 /// panic hook.
-fn send<T>(to: Answer<T>, result: Result<T, LockError>) {
+pub(super) fn send<T>(to: Answer<T>, result: Result<T, LockError>) {
     let _ = catch_unwind(AssertUnwindSafe(|| drop(to.send(result))));
 }
 

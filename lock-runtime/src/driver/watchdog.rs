@@ -7,7 +7,9 @@ use std::time::Duration;
 use crate::base::agenda::Agenda;
 use crate::base::clock::Moment;
 use crate::base::numbers::Numbered;
+use crate::driver::ended::HowItEnded;
 use crate::held::lease::Lease;
+use crate::telemetry::events::End;
 use crate::types::deadline::deadline;
 use crate::types::terms::LeaseId;
 
@@ -125,6 +127,18 @@ impl Watchdog {
         let watched = self.leases.get_mut(&id)?;
         let next = by(&watched.lease);
         Some(std::mem::replace(&mut watched.lease, next))
+    }
+
+    /// How a lease has ended that has stopped its body before the driver noticed.
+    pub(crate) fn has_stopped_its_body(&self, id: LeaseId, now: Moment) -> Option<HowItEnded> {
+        let watched = self.leases.get(&id)?;
+        let lease = &watched.lease;
+        let is_noticed = now >= lease.deadline() && lease.has_stopped();
+        is_noticed.then_some(if watched.is_over() {
+            End::Limited
+        } else {
+            End::Lost
+        })
     }
 
     /// Ends the schedule of a lease, before its release is sent.
@@ -334,6 +348,40 @@ mod tests {
                 None => {}
                 Some(due) => break assert!(matches!(due, Due::Renew(_)), "{due:?}"),
             }
+        }
+    }
+
+    /// However late it is delivered, a look follows in time for a renewal.
+    #[test]
+    fn a_brief_lease_that_is_delivered_late_is_renewed_in_time() {
+        const TTL: Duration = Duration::from_millis(100);
+        for delivered in 1..100 {
+            let clock = Clock::manual();
+            let now = clock.now();
+            let terms = Terms::of(LeaseId(1), "k", TTL).into();
+            let (ends, home) = (deadline(now, TTL), Arc::new(Nowhere));
+            let lease = Arc::new(Lease::new(terms, 1, now, ends, clock.clone(), home));
+            let mut watchdog = Watchdog::default();
+            watchdog.watch(Arc::clone(&lease), now, now, TTL);
+            let at = now.after(Duration::from_millis(delivered));
+            while watchdog.next_wakeup().is_some_and(|it| it < at) {
+                watchdog.due(watchdog.next_wakeup().unwrap());
+            }
+            clock.advance(at.since(now));
+            if lease.is_late() {
+                continue;
+            }
+            lease.receive();
+            if watchdog.leases[&LeaseId(1)].renew_at.is_none() {
+                // A renewal is on its way.
+                continue;
+            }
+            let next = watchdog.next_wakeup().unwrap();
+            let due = watchdog.due(next);
+            assert!(
+                matches!(due, Some(Due::Renew(_))),
+                "{delivered} ms: {due:?}"
+            );
         }
     }
 

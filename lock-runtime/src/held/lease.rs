@@ -30,6 +30,9 @@ use crate::types::ticket_id::TicketId;
 /// How long the first lease of a lock that was handed over lasts at most, until it is renewed.
 const BRIEF: Duration = Duration::from_secs(3);
 
+/// How much is left of a lock that is delivered, at least.
+const BRIEFEST: Duration = Duration::from_millis(20);
+
 /// A lock that was granted, shared between its guard and the driver.
 pub(crate) struct Lease {
     /// Identifies it in the driver. The terms of a limit have the number of the lock's
@@ -338,6 +341,11 @@ impl Lease {
         }
     }
 
+    /// Whether a body under it was stopped.
+    pub(crate) fn has_stopped(&self) -> bool {
+        self.stopped.load(Ordering::SeqCst)
+    }
+
     /// For [`acts_under`](crate::held::current::acts_under).
     pub(super) fn unstopped(&self) {
         for lease in self.all() {
@@ -358,7 +366,7 @@ impl Lease {
     }
 
     fn has_more_than_stopped_bodies(&self) -> bool {
-        !self.stopped.load(Ordering::SeqCst) || self.unstopped.load(Ordering::SeqCst)
+        !self.has_stopped() || self.unstopped.load(Ordering::SeqCst)
     }
 
     /// For [`Running`](crate::held::running::Running), as the next one.
@@ -392,7 +400,8 @@ impl Lease {
     /// Whether it has not been renewed since its caller was not polled, and would end before the answer to a renewal.
     pub(crate) fn is_late(&self) -> bool {
         let terms = &self.terms;
-        let least = terms.ttl.min(BRIEF) / 20;
+        // A brief ttl leaves time for a look of the watchdog and for the renewal.
+        let least = (terms.ttl.min(BRIEF) / 20).max(BRIEFEST).min(terms.ttl / 4);
         let left = self.deadline().since(self.clock.now());
         terms.renew && terms.adopts.is_none() && !self.is_final() && left < least
     }

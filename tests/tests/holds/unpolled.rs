@@ -42,6 +42,26 @@ async fn the_lock_goes_on(locks: &LockManager, others: &LockManager) {
     assert!(within(TIME_LIMIT, unpolled).await.unwrap().is_held());
 }
 
+/// It has waited in the queue, and does so again although others have filled it meanwhile.
+#[tokio::test]
+async fn a_caller_that_is_polled_late_stays_a_waiter() {
+    let url = format!("memory:{}", unique("limited"));
+    let (locks, others) = (connect(&*url).await, connect(&*url).await);
+    let first = take(&others, "key", LONG).await;
+    let limited = locks.lock("key").ttl(TTL).max_waiters(1);
+    let mut unpolled = queued(&locks, limited.wait_forever()).await;
+    release(first).await;
+    let next = others.lock("key").wait_forever();
+    let next = within(TIME_LIMIT, next.acquire()).await.unwrap();
+    let last = queued(&others, others.lock("key").wait_forever()).await;
+
+    let mut unpolled = pin!(&mut unpolled);
+    assert!(poll_once(&mut unpolled).await.is_pending());
+    release(next).await;
+    release(within(TIME_LIMIT, last).await.unwrap()).await;
+    assert!(within(TIME_LIMIT, unpolled).await.unwrap().is_held());
+}
+
 /// While the caller is polled, the keys that it has taken are its own for longer than their ttl.
 #[tokio::test]
 async fn the_first_of_several_locks_stays_while_the_caller_waits_for_the_next() {

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use crate::base::clock::Moment;
+use crate::driver::delivery::send;
 use crate::held::guard::LockGuard;
 use crate::telemetry::events;
 use crate::types::answer::Answer;
@@ -68,7 +69,9 @@ impl Acquiring {
     }
 
     pub(super) fn refuse(self, now: Moment, error: LockError) {
-        events::refused(&self.terms, &error, now.since(self.started));
-        let _ = self.reply.send(Err(error));
+        if !self.takes_back {
+            events::refused(&self.terms, &error, now.since(self.started));
+        }
+        send(self.reply, Err(error));
     }
 }

@@ -3,6 +3,7 @@
 use super::Operations;
 use crate::backend::Request;
 use crate::base::clock::Moment;
+use crate::driver::delivery::send;
 use crate::held::lease::{InUse, Lease};
 use crate::telemetry::events;
 use crate::types::answer::Answer;
@@ -19,7 +20,7 @@ impl Operations {
         };
         if writer.in_use() == InUse::ByPoll {
             let why = "a body runs under the lock at this moment";
-            let _ = answer.send(Err(LockError::invalid("downgrade", why)));
+            send(answer, Err(LockError::invalid("downgrade", why)));
             return self.release(now, id, None);
         }
         self.requests.push(Request::Downgrade(id));

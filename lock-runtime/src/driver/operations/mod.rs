@@ -165,6 +165,9 @@ impl Operations {
                 ttl,
             } => {
                 if let Some(acquiring) = self.finish(id) {
+                    if acquiring.takes_back {
+                        return self.abandon(now, acquiring.terms, End::Withdrawn, None);
+                    }
                     let ends = deadline(since, ttl);
                     if let Some(lease) = self.lease(&acquiring.terms, (fence, token), now, ends) {
                         events::granted(&lease.terms, fence, now.since(acquiring.started));

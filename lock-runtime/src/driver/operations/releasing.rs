@@ -9,6 +9,7 @@ use tokio::sync::oneshot;
 use super::{Operations, Releasing};
 use crate::backend::Request;
 use crate::base::clock::Moment;
+use crate::driver::delivery::send;
 use crate::driver::ended::{Ended, HowItEnded};
 use crate::held::lease::{InUse, Lease};
 use crate::telemetry::events::{self, End};
@@ -19,19 +20,23 @@ use crate::types::ticket_id::TicketId;
 
 impl Operations {
     pub(super) fn release(&mut self, now: Moment, id: LeaseId, answer: Option<Answer<bool>>) {
+        let stopped = self.watchdog.has_stopped_its_body(id, now);
         if let Some(lease) = self.watchdog.forget(id) {
             self.give_up_downgrade(&lease);
             // Guards and bodies that still use the lease learn that it is over.
             lease.end();
             if !lease.is_limit() {
-                self.let_go(now, &lease, End::Kept, answer);
+                if let Some(end) = stopped {
+                    tell(now, &lease, end);
+                }
+                self.let_go(now, &lease, stopped.unwrap_or(End::Kept), answer);
             }
             return;
         }
         self.stop_keeping(now, id);
         if let Some(answer) = answer {
             // It was lost before, and is released already or about to be.
-            let _ = answer.send(Ok(false));
+            send(answer, Ok(false));
         }
     }
 
@@ -51,7 +56,7 @@ impl Operations {
         lease.end();
         if lease.in_use() == InUse::ByPoll {
             let refused = LockError::invalid("ticket", "a body runs under the lock at this moment");
-            let _ = answer.send(Err(refused));
+            send(answer, Err(refused));
             return self.let_go(now, &lease, End::Kept, None);
         }
         let terms = Arc::clone(&lease.terms);
@@ -210,6 +215,7 @@ fn tell(now: Moment, lease: &Lease, end: HowItEnded) {
 mod tests {
     use super::*;
     use crate::backend::Outcome;
+    use crate::driver::delivery::Pile;
     use crate::driver::op::Op;
     use crate::driver::operations::scene::Scene;
     use crate::types::terms::Wait;
@@ -284,6 +290,72 @@ mod tests {
         scene.settle(Outcome::NoTicket { id: ID });
         scene.tick_after(Duration::ZERO);
         assert!(flushed.try_recv().is_ok());
+    }
+
+    /// Its lock is released before anybody hears that there is nothing left to do.
+    #[test]
+    fn the_last_manager_waits_for_the_release_of_a_ticket_that_it_took_back() {
+        let mut scene = Scene::new(Wait::Forever);
+        take_back(&mut scene);
+        let (answer, flushed) = std::sync::mpsc::channel();
+        scene.take(Op::Flush(answer));
+        scene.settle(granted(&scene));
+        scene.tick_after(Duration::ZERO);
+        let sent = scene.operations.requests();
+        assert!(matches!(sent[..], [Request::Abandon(ID)]), "{sent:?}");
+        assert!(flushed.try_recv().is_err());
+        scene.settle(Outcome::Released {
+            id: ID,
+            result: Ok(true),
+        });
+        scene.tick_after(Duration::ZERO);
+        assert!(flushed.try_recv().is_ok());
+    }
+
+    fn granted(scene: &Scene) -> Outcome {
+        Outcome::Granted {
+            id: ID,
+            fence: 1,
+            token: Some(1),
+            since: scene.clock.now(),
+            ttl: Duration::from_secs(TTL_SECS),
+        }
+    }
+
+    /// A holder whose lease ends, and that releases its lock before the driver has looked at the clock; how that ends.
+    fn end_of_a_lease(renew: bool, is_stopped: bool) -> End {
+        let mut scene = Scene::new(Wait::Forever);
+        let terms = Terms {
+            renew,
+            ..Terms::of(ID, "key", Duration::from_secs(TTL_SECS))
+        };
+        let (reply, mut answer) = oneshot::channel();
+        let terms = terms.into();
+        scene.take(Op::Acquire { terms, reply });
+        scene.settle(granted(&scene));
+        scene.operations.deliver(&Pile::default());
+        let guard = answer.try_recv().expect("an answer").expect("a lock");
+        let guard = guard.deliver().expect("it is held");
+        scene.clock.advance(Duration::from_secs(TTL_SECS));
+        if is_stopped {
+            guard.lease().stopped();
+        }
+        scene.take(Op::Release {
+            id: ID,
+            answer: None,
+        });
+        scene.operations.releasing.remove(&ID).expect("sent").end
+    }
+
+    // Section: guarantees.md#watching-a-lock
+    #[test]
+    fn a_loss_that_the_body_has_noticed_first_is_a_loss() {
+        let of_renewed = end_of_a_lease(true, true);
+        assert!(matches!(of_renewed, End::Lost(_)), "{of_renewed:?}");
+        let of_fixed = end_of_a_lease(false, true);
+        assert!(matches!(of_fixed, End::Limited(_)), "{of_fixed:?}");
+        let of_finished = end_of_a_lease(true, false);
+        assert!(matches!(of_finished, End::Kept(_)), "{of_finished:?}");
     }
 
     #[test]

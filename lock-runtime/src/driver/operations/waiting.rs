@@ -8,6 +8,7 @@ use super::Operations;
 use super::acquiring::{Acquiring, Progress};
 use crate::backend::Request;
 use crate::base::clock::Moment;
+use crate::driver::delivery::send;
 use crate::held::guard::LockGuard;
 use crate::telemetry::events::{self, End};
 use crate::types::answer::Answer;
@@ -28,8 +29,7 @@ const ASLEEP: Duration = Duration::from_millis(500);
 impl Operations {
     pub(super) fn acquire(&mut self, now: Moment, terms: Arc<Terms>, reply: Answer<LockGuard>) {
         if self.shutdown.is_some() {
-            let _ = reply.send(Err(LockError::ShutDown));
-            return;
+            return send(reply, Err(LockError::ShutDown));
         }
         self.begin(now, terms, reply, false);
     }
@@ -41,7 +41,9 @@ impl Operations {
         reply: Answer<LockGuard>,
         takes_back: bool,
     ) {
-        events::acquiring(&terms);
+        if !takes_back {
+            events::acquiring(&terms);
+        }
         let ends = match terms.wait {
             Wait::AtMost(wait) => Some(now.after(wait)),
             Wait::Forever => None,
@@ -69,7 +71,9 @@ impl Operations {
         let Some(acquiring) = self.acquiring.get_mut(&id) else {
             return;
         };
-        if let (Progress::Unanswered, Progress::Held(_)) = (&acquiring.progress, &progress) {
+        if let (Progress::Unanswered, Progress::Held(_), false) =
+            (&acquiring.progress, &progress, acquiring.takes_back)
+        {
             events::waiting(&acquiring.terms);
         }
         acquiring.progress = progress;
