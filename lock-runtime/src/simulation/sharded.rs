@@ -174,7 +174,9 @@ impl World {
             to = followed.map(|it| belief.server_of(it));
         }
         if let Some(server) = to {
-            self.post(wire.client, server, sent);
+            if self.queue(wire).redirected(now, &mut sent.call) {
+                self.post(wire.client, server, sent);
+            }
         } else {
             self.queue(wire).replied(now, sent, Err(trouble));
         }
@@ -226,7 +228,9 @@ impl World {
             let from = node(routes, 0);
             let changed = routes.learned(now, from, ranges(&shards.homes));
             let queue = &mut self.clients[client].links[0].queue;
-            queue.resume(now, |key| changed.contains(slot::of_lock(key)));
+            let concerns = |key: &LockKey| changed.contains(slot::of_lock(key));
+            queue.replaced(concerns);
+            queue.resume(now, concerns);
             self.turn(client);
         }
     }
