@@ -24,8 +24,14 @@ async fn stand(locks: LockManager, name: &'static str) {
         match led.await {
             Ok(()) | Err(LockError::ShutDown) => return,
             Err(LockError::Lost { .. }) => println!("{name} stops"),
-            // The server cannot be reached: it is asked again.
-            Err(error) => println!("{name}: {error}"),
+            Err(error) => {
+                println!("{name}: {error}");
+                let Some(pause) = error.retry_after() else {
+                    return;
+                };
+                // The server cannot be reached: it is asked again.
+                sleep(pause).await;
+            }
         }
     }
 }

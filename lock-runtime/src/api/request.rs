@@ -70,6 +70,8 @@ impl LockRequest {
     /// Makes it the request of a candidate that publishes `data` when it leads.
     pub(crate) fn electing(mut self, data: Arc<str>) -> Self {
         self.settings.data = Some(data);
+        // A leader holds its lock for long, and the others wait for as long: metrics tell them from other work.
+        self.settings.function = Some("election");
         self.wait_forever()
     }
 

@@ -158,12 +158,12 @@ impl Settings {
             Some((_, kind)) if kind != self.kind => Err(LockError::invalid(
                 "ticket",
                 format_args!(
-                    "the lock was taken as {kind}, and is adopted so: leave out `mode` and `permits`"
+                    "the lock was taken as {kind}, and must be adopted as such: leave out `mode` and `permits`"
                 ),
             )),
             Some(_) if self.take.is_some() => Err(LockError::invalid(
                 "ticket",
-                "the ticket of a permit is for that one: leave out `take`",
+                "a ticket carries one permit: leave out `take`",
             )),
             Some(_) if self.reentrant => Err(LockError::invalid(
                 "ticket",

@@ -125,7 +125,8 @@ impl Capabilities {
         LockError::invalid(
             "graph",
             format_args!(
-                "the store `{}` does not support it: it needs one list of all locks, whose holders and waiters are                  known by one name each",
+                "the store `{}` does not support it: it needs one list of all locks, whose holders \
+                 and waiters are known by one name each",
                 self.store
             ),
         )

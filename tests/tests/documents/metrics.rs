@@ -126,7 +126,7 @@ fn labels(expression: &str) -> impl Iterator<Item = &str> {
     let groups = groups.filter_map(|rest| rest.split(')').next());
     let by = groups.flat_map(|group| group.split(", "));
     let selectors = expression.split('{').skip(1);
-    by.chain(selectors.filter_map(|rest| rest.split('=').next()))
+    by.chain(selectors.filter_map(|rest| rest.split(['=', '!']).next()))
 }
 
 /// The expressions that no exported metric, or no label, answers.

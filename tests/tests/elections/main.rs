@@ -133,6 +133,9 @@ async fn a_leadership_that_is_dropped_ends(store: Store) {
     let leadership = leads(campaign(&locks, "first")).await;
     let follows = campaign(&others, "second");
     waits(&others, ELECTION, 1).await;
+    let status = within(TIME_LIMIT, others.status(ELECTION)).await.unwrap();
+    let holder = &status.holders[0];
+    assert_eq!(holder.function.as_deref(), Some("election"), "{holder:?}");
     let fence = leadership.fencing_token();
     drop(leadership);
     let leadership = leads(follows).await;
