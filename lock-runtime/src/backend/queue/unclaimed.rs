@@ -42,9 +42,11 @@ impl<S: Step> Queue<S> {
         self.send(now, call);
     }
 
-    /// Whether a call is such a release.
+    /// Whether a call is such a release. In a chain, a token may be another claim's by now.
     pub(super) fn is_unclaimed(&self, call: &Call<S>) -> bool {
-        released_token(call).is_some_and(|it| self.unclaimed.tokens.contains(&it))
+        let is_ours = |it: &Token| self.unclaimed.tokens.contains(it);
+        let token = released_token(call).filter(is_ours);
+        token.is_some_and(|it| !self.ids.contains_key(&it))
     }
 
     /// The answer to such a release, which was sent then for the first time.

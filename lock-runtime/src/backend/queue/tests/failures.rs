@@ -91,3 +91,23 @@ fn an_acquisition_that_was_given_up_is_not_redirected() {
     peer.reply(leave, Reply::Ours(false));
     assert!(!peer.queue.redirected(peer.now, &mut sent.call));
 }
+
+/// It was redirected to another node, and its leave came there first.
+#[test]
+fn what_is_granted_after_its_caller_has_left_is_released_until_that_is_done() {
+    let (mut peer, sent) = Peer::acquiring(Wait::Forever);
+    peer.queue.submit(peer.now, Request::Abandon(ID));
+    let leave = peer.call();
+    peer.reply(leave, Reply::Ours(false));
+    peer.reply(sent, Reply::Granted { fence: 7 });
+    for trouble in [Trouble::NotRun, Trouble::not_now("BUSY")] {
+        let leave = peer.call();
+        assert!(matches!(leave.call, Call::Leave(_)));
+        peer.fail(leave, trouble);
+        peer.after(1_000);
+    }
+    let leave = peer.call();
+    peer.reply(leave, Reply::Ours(true));
+    peer.after(1_000);
+    peer.silent();
+}
