@@ -155,9 +155,8 @@ async fn has_ended(locks: &LockManager, waiter: &mut Acquire) {
     let late = within(SOON, locks.lock("free").acquire()).await;
     assert!(matches!(late, Err(LockError::ShutDown)), "{late:?}");
     within(SOON, locks.shutdown()).await;
-    let mut context = Context::from_waker(Waker::noop());
-    let waiter = Pin::new(waiter).poll(&mut context);
-    assert!(matches!(waiter, Poll::Ready(_)), "{waiter:?}");
+    let waiter = within(SOON, waiter).await;
+    assert!(matches!(waiter, Err(LockError::ShutDown)), "{waiter:?}");
 }
 
 #[tokio::test]
@@ -183,10 +182,42 @@ async fn nor_does_it_on_the_drivers_thread() {
     let guard = locks.lock("k").ttl(TTL).acquire().await.unwrap();
     let mut waiter = wait_and_panic(&locks, Duration::from_millis(50));
     let other = tokio::spawn(locks.lock("k").ttl(TTL).wait(6 * SOON).acquire());
+    let waiting = async |count| matches!(locks.status("k").await, Ok(it) if it.waiting == count);
+    eventually(SOON, async || waiting(2).await).await;
+    eventually(SOON, async || waiting(1).await).await;
+    drop(guard);
+    let guard = within(SOON, other).await.unwrap().unwrap();
+    assert!(guard.release_confirmed().await.unwrap());
+    let mut context = Context::from_waker(Waker::noop());
+    let outcome = Pin::new(&mut waiter).poll(&mut context);
+    let refused = matches!(outcome, Poll::Ready(Err(LockError::Contended { .. })));
+    assert!(refused, "{outcome:?}");
+}
+
+/// As that of a waker of somebody who observes an election.
+#[tokio::test]
+async fn a_panic_that_ends_the_drivers_thread_leaves_nobody_waiting() {
+    let locks = connect("memory:").await;
+    let campaign = async || locks.election("e").candidate("c").campaign().await.unwrap();
+    let mut leaders = locks.election("e").observe().unwrap();
+    let first = campaign().await;
+    within(SOON, leaders.next()).await.unwrap();
+
+    let guard = locks.lock("k").ttl(TTL).acquire().await.unwrap();
+    let mut waiter = locks.lock("k").ttl(TTL).wait(6 * SOON).acquire();
+    assert!(poll_once(&mut waiter).await.is_pending());
+    let other = tokio::spawn(locks.lock("k").ttl(TTL).wait(6 * SOON).acquire());
+    let mut next = pin!(leaders.next());
+    let waker = Waker::from(Arc::new(Panics));
+    let next = next.as_mut().poll(&mut Context::from_waker(&waker));
+    assert!(next.is_pending());
+    first.resign();
+    let second = campaign().await;
+
     let outcome = within(SOON, other).await.unwrap();
     assert!(matches!(outcome, Err(LockError::ShutDown)), "{outcome:?}");
     has_ended(&locks, &mut waiter).await;
-    drop(guard);
+    drop((guard, second));
 }
 
 /// Three calls that are answered at once, while the manager's thread is stopped by the waker of the first.

@@ -87,7 +87,7 @@ async fn a_job_that_was_stopped_for_too_long_does_not_go_on() {
     screen.shows("$ ").await;
     let script = "echo pid $$ runs; exec sleep 600";
     screen.press(&format!(
-        "{LOCKCTL} run key --ttl 1s --grace 100ms -- sh -c '{script}'\n"
+        "{LOCKCTL} run key --ttl 3s --grace 100ms -- sh -c '{script}'\n"
     ));
     let line = screen.line("pid ").await;
     let pid = line.split(' ').nth(1).unwrap().parse().unwrap();

@@ -9,8 +9,8 @@ use std::{
 
 use lock_runtime::{Clock, LockConfig, LockError, distributed_lock};
 use tests::{
-    LONG, Pulse, RedisServer, Store, TIME_LIMIT, connect, on_every_store, poll_once, queued,
-    release, settled, timed, unique, within,
+    LONG, Pulse, RedisServer, Store, TIME_LIMIT, connect, eventually, on_every_store, poll_once,
+    queued, release, settled, timed, unique, within,
 };
 
 on_every_store! {
@@ -162,6 +162,11 @@ async fn the_lock_is_free_then_although_nobody_polls_the_body() {
     let config = LockConfig::new(&*url).unwrap().clock(clock.clone());
     let [locks, others] = [connect(config.clone()).await, connect(config).await];
     let mut call = pin!(locks.scope(endless()));
+    assert!(poll_once(&mut call).await.is_pending());
+    eventually(TIME_LIMIT, async || {
+        others.status("key").await.is_ok_and(|it| it.is_held())
+    })
+    .await;
     assert!(poll_once(&mut call).await.is_pending());
     clock.advance(Duration::from_millis(300));
     settled(&locks).await;
