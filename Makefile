@@ -152,7 +152,7 @@ lint: ## Checks format, lints, documents and the direction of imports
 	cargo clippy --workspace --all-targets --all-features -- -D warnings
 	$(FLOORS) -- lock-macros/src 'errors.rs < parse < validate < expand | fallback.rs < lib.rs < snapshots.rs'
 	$(FLOORS) -- lock-runtime/src 'base < types < telemetry < backend | held < driver < api | simulation | fuzzing.rs < lib.rs'
-	$(FLOORS) -- lock-runtime/src/backend/queue 'protocol < chains | pace.rs < chains.rs | claim.rs | quarantine.rs | replicas.rs | reports.rs | waiters.rs < mod.rs < connection.rs | downgrading.rs | hand_over.rs | issuing.rs | messages.rs | order.rs | replies.rs | requests.rs | stages.rs < tests.rs < tests'
+	$(FLOORS) -- lock-runtime/src/backend/queue 'protocol < chains | pace.rs < chains.rs | claim.rs | quarantine.rs | replicas.rs | reports.rs | unclaimed.rs | waiters.rs < mod.rs < connection.rs | downgrading.rs | hand_over.rs | issuing.rs | messages.rs | order.rs | replies.rs | requests.rs | stages.rs < tests.rs < tests'
 	$(FLOORS) -- lock-runtime/src/backend/redis 'lua < protocol < address.rs | findings.rs | opening.rs < sentinel < inspect | transport < connected.rs < mod.rs < queries.rs | cluster | redlock < target.rs | fuzzing.rs'
 	$(FLOORS) -- lock-runtime/src/backend/postgres 'address.rs | asking.rs | protocol | sql < transport < findings.rs | functions.rs < diagnosis.rs < connection.rs < mod.rs < target.rs | fuzzing.rs'
 	$(FLOORS) -- lock-runtime/src/backend/mysql 'address.rs | protocol | sql < transport < findings.rs | procedures.rs < diagnosis.rs < connection.rs < mod.rs < target.rs | fuzzing.rs'

@@ -69,7 +69,19 @@ pub struct Peer {
     /// In which kind it takes the lock: `x`, `r`, or `p` and a number; `x+` where it says
     /// that more of it wait, and `x-` to be granted alone.
     pub kind: String,
+    /// Whether each ttl has passed by the time at which a script sets it: the server deletes the key then.
+    pub ttls_have_passed: bool,
 }
+
+/// Goes before a script whose ttls have passed.
+const TTLS_HAVE_PASSED: &str = "
+local server = redis
+local redis = setmetatable({}, {__index = server})
+function redis.call(command, key, ...)
+  if command == 'PEXPIRE' then return server.call('PEXPIRE', key, 0) end
+  return server.call(command, key, ...)
+end
+";
 
 impl Peer {
     /// A peer that listens on its channel, unless it is to be dead.
@@ -85,6 +97,7 @@ impl Peer {
             lock: lock.to_owned(),
             channel,
             kind: "x".to_owned(),
+            ttls_have_passed: false,
         }
     }
 
@@ -105,7 +118,12 @@ impl Peer {
         args: &[String],
     ) -> redis::RedisResult<T> {
         let mut cmd = redis::cmd("EVAL");
-        cmd.arg(script)
+        let before = if self.ttls_have_passed {
+            TTLS_HAVE_PASSED
+        } else {
+            ""
+        };
+        cmd.arg(before.to_owned() + script)
             .arg(2)
             .arg(RedisServer::owner_key(&self.lock))
             .arg(RedisServer::FENCE_KEY);

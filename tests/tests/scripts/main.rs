@@ -35,6 +35,30 @@ async fn asking_after_a_lost_grant_extends_to_the_full_ttl() {
     assert!(peer.ttl().await > 30_000, "it was not extended");
 }
 
+/// A server before 7.2 may set a ttl of a millisecond when that has passed already, which deletes the key: a key that is
+/// written after that has to end too.
+#[tokio::test]
+async fn a_lock_that_is_closed_ends_although_its_ttl_has_passed_while_it_is_set() {
+    let server = RedisServer::start().await;
+    let mut peer = Peer::new(&server, "closed", true).await;
+    for closes in ["a cooldown", "a ticket", "an adoption"] {
+        peer.ttls_have_passed = false;
+        peer.acquire(1, 60_000, true).await;
+        if closes == "an adoption" {
+            assert!(peer.issue(1, 7, 60_000).await);
+        }
+        peer.ttls_have_passed = true;
+        match closes {
+            "a cooldown" => assert!(peer.release_into_cooldown(1, 20_000).await),
+            "a ticket" => assert!(peer.issue(1, 7, 20_000).await),
+            _ => assert!(peer.adopt(2, 7, 20_000).await.is_some()),
+        }
+        let left = peer.ttl().await;
+        assert!((1..=20_000).contains(&left), "{closes} has {left} ms left");
+        let _: () = peer.cmd(&["FLUSHALL"]).await;
+    }
+}
+
 #[tokio::test]
 async fn a_newcomer_does_not_pass_the_queue_after_an_expiry() {
     let server = RedisServer::start().await;

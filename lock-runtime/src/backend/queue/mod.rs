@@ -203,7 +203,7 @@ impl<S: Step> Queue<S> {
     pub(crate) fn next_wakeup(&self) -> Option<Moment> {
         let retry = self.claims.next_wakeup();
         let ask = self.waiters.next_ask();
-        let release = self.unclaimed.next_wakeup();
+        let release = self.unclaimed.next_due();
         let up = [ask, release].map(|it| it.filter(|_| self.down.is_none()));
         let quarantine = self.quarantines.next_end();
         let all = up.into_iter().chain([retry, quarantine]);
@@ -217,7 +217,7 @@ impl<S: Step> Queue<S> {
             self.retry(now, id);
         }
         if self.down.is_none() {
-            self.release_again(now);
+            self.calls.extend(self.unclaimed.due(now));
             while let Some(bearers) = self.waiters.due(now) {
                 self.ask(now, bearers);
             }
@@ -243,6 +243,12 @@ impl<S: Step> Queue<S> {
 
     fn send(&mut self, at: Moment, call: Call<S>) {
         self.calls.push(Sent::new(call, at));
+    }
+
+    /// Sends a release under a token that no claim has.
+    fn release_unclaimed(&mut self, now: Moment, call: Call<S>) {
+        self.unclaimed.add(&call);
+        self.send(now, call);
     }
 
     /// The claim that has a token.

@@ -10,6 +10,7 @@ use super::protocol::trouble::Trouble;
 use super::replicas::{Replicas, Unconfirmed};
 use super::{CLAIM_TTL, LONG_PAUSE, PAUSE, Queue};
 use crate::backend::Outcome;
+use crate::backend::token::Token;
 use crate::base::clock::Moment;
 use crate::types::deadline::deadline;
 use crate::types::error::Cause;
@@ -41,8 +42,11 @@ impl<S: Step> Queue<S> {
         result: Result<Reply<S>, Trouble>,
     ) {
         let Sent { call, at, by, .. } = sent;
-        if self.is_unclaimed(&call) {
-            return self.unclaimed_replied(now, at, call, &result);
+        // In a chain, the token may be another claim's by now.
+        if let Some(token) = self.unclaimed.token_of(&call)
+            && !self.ids.contains_key(&token)
+        {
+            return self.unclaimed_replied(now, at, token, call, &result);
         }
         match call {
             Call::Acquire { bearer, .. } => self.acquire_replied(now, at, &bearer, result),
@@ -342,6 +346,33 @@ impl<S: Step> Queue<S> {
                 }
                 _ => self.claims.schedule(now.after(PAUSE), id),
             },
+        }
+    }
+
+    /// The answer to a release of what no claim has, which was sent then for the first time.
+    fn unclaimed_replied(
+        &mut self,
+        now: Moment,
+        at: Moment,
+        token: Token,
+        call: Call<S>,
+        result: &Result<Reply<S>, Trouble>,
+    ) {
+        let ttl = match &call {
+            Call::Release { bearer, .. } | Call::Leave(bearer) => bearer.terms.ttl,
+            _ => Duration::ZERO,
+        };
+        match result {
+            Err(Trouble::Unknown(_) | Trouble::NotRun) if now < at.after(ttl) => {
+                self.send(at, call);
+            }
+            Err(Trouble::NotNow(_)) if now < at.after(ttl) => {
+                let pause = (now.since(at) / 2).clamp(PAUSE, LONG_PAUSE);
+                let sent = Sent::new(call, at);
+                self.unclaimed.send_at(now.after(pause), sent);
+            }
+            // What may not be released ends with its ttl.
+            _ => self.unclaimed.forget(token),
         }
     }
 

@@ -1,12 +1,9 @@
-//! Releases of what no claim has any more: they are sent again until the server has carried them out.
+//! Releases of what no claim has any more, which are sent again until the server has carried them out.
 
 use std::collections::HashSet;
 
 use super::protocol::call::{Call, Sent};
-use super::protocol::reply::Reply;
 use super::protocol::step::Step;
-use super::protocol::trouble::Trouble;
-use super::{LONG_PAUSE, PAUSE, Queue};
 use crate::backend::token::Token;
 use crate::base::clock::Moment;
 
@@ -28,55 +25,33 @@ impl<S: Step> Default for Unclaimed<S> {
 }
 
 impl<S: Step> Unclaimed<S> {
-    pub(super) fn next_wakeup(&self) -> Option<Moment> {
+    /// A release under a token that no claim has is about to be sent.
+    pub(super) fn add(&mut self, call: &Call<S>) {
+        self.tokens.extend(released_token(call));
+    }
+
+    /// The token of such a release.
+    pub(super) fn token_of(&self, call: &Call<S>) -> Option<Token> {
+        released_token(call).filter(|it| self.tokens.contains(it))
+    }
+
+    /// It is sent again then.
+    pub(super) fn send_at(&mut self, again: Moment, sent: Sent<S>) {
+        self.refused.push((again, sent));
+    }
+
+    pub(super) fn forget(&mut self, token: Token) {
+        self.tokens.remove(&token);
+    }
+
+    /// What is to be sent again now.
+    pub(super) fn due(&mut self, now: Moment) -> impl Iterator<Item = Sent<S>> {
+        let due = self.refused.extract_if(.., move |(at, _)| *at <= now);
+        due.map(|(_, sent)| sent)
+    }
+
+    pub(super) fn next_due(&self) -> Option<Moment> {
         self.refused.iter().map(|(at, _)| *at).min()
-    }
-}
-
-impl<S: Step> Queue<S> {
-    /// Sends a release under a token that no claim has.
-    pub(super) fn release_unclaimed(&mut self, now: Moment, call: Call<S>) {
-        if let Some(token) = released_token(&call) {
-            self.unclaimed.tokens.insert(token);
-        }
-        self.send(now, call);
-    }
-
-    /// Whether a call is such a release. In a chain, a token may be another claim's by now.
-    pub(super) fn is_unclaimed(&self, call: &Call<S>) -> bool {
-        let is_ours = |it: &Token| self.unclaimed.tokens.contains(it);
-        let token = released_token(call).filter(is_ours);
-        token.is_some_and(|it| !self.ids.contains_key(&it))
-    }
-
-    /// The answer to such a release, which was sent then for the first time.
-    pub(super) fn unclaimed_replied(
-        &mut self,
-        now: Moment,
-        at: Moment,
-        call: Call<S>,
-        result: &Result<Reply<S>, Trouble>,
-    ) {
-        let (Call::Release { bearer, .. } | Call::Leave(bearer)) = &call else {
-            return;
-        };
-        let may_last = now < at.after(bearer.terms.ttl);
-        match result {
-            Err(Trouble::Unknown(_) | Trouble::NotRun) if may_last => self.send(at, call),
-            Err(Trouble::NotNow(_)) if may_last => {
-                let pause = (now.since(at) / 2).clamp(PAUSE, LONG_PAUSE);
-                let again = (now.after(pause), Sent::new(call, at));
-                self.unclaimed.refused.push(again);
-            }
-            // A grant whose release is forbidden ends with its ttl.
-            _ => drop(self.unclaimed.tokens.remove(&bearer.token)),
-        }
-    }
-
-    /// Sends what is due of that again.
-    pub(super) fn release_again(&mut self, now: Moment) {
-        let due = self.unclaimed.refused.extract_if(.., |(at, _)| *at <= now);
-        self.calls.extend(due.map(|(_, sent)| sent));
     }
 }
 

@@ -15,10 +15,10 @@ local function is_issued(holder)
 end
 
 if owner and kind == 'x' and is_issued(owner) then
-  -- Passes when memory is full, and what follows passes with it.
+  -- As in a release with a cooldown.
   redis.call('PEXPIRE', OWNER, ttl)
   local fence = next_fence()
-  redis.call('SET', OWNER, name, 'KEEPTTL')
+  redis.call('SET', OWNER, name, 'PX', ttl)
   return name .. '\n' .. fence
 elseif kind ~= 'x' and shared(owner) == kind then
   local now = millis()

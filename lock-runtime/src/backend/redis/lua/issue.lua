@@ -6,9 +6,9 @@
 local name, ticket, time = ARGV[1], ARGV[2], ARGV[3]
 local owner = redis.call('GET', OWNER)
 if owner == name then
-  -- Passes when memory is full, and what follows passes with it.
+  -- As in a release with a cooldown.
   redis.call('PEXPIRE', OWNER, time)
-  redis.call('SET', OWNER, ticket, 'KEEPTTL')
+  redis.call('SET', OWNER, ticket, 'PX', time)
   return name
 elseif shared(owner) then
   local now = millis()

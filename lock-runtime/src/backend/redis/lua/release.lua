@@ -18,8 +18,10 @@ local reply = '-' .. name
 if owner == name then
   reply = name
   if cooldown then
+    -- Passes when memory is full, and what follows passes with it. It deletes the key where its time has passed already: so
+    -- the ttl is set again.
     redis.call('PEXPIRE', OWNER, digits(cooldown))
-    redis.call('SET', OWNER, '-' .. name, 'KEEPTTL')
+    redis.call('SET', OWNER, '-' .. name, 'PX', digits(cooldown))
     return reply
   end
   redis.call('DEL', OWNER)
