@@ -154,7 +154,11 @@ impl Ran {
     /// Whether the script has found the lock free, and nobody waiting for it.
     pub(super) fn takes_a_free_lock(&self, owner: &str) -> bool {
         let sets = |words: &[&str]| matches!(words, ["set", key, _, "PX", _] if *key == owner);
-        self.words().any(|(_, words)| sets(&words)) && self.published().is_empty()
+        // What goes into a cooldown, becomes a ticket or adopts one extends the key before.
+        let extends = |words: &[&str]| matches!(words, ["pexpire", key, ..] if *key == owner);
+        self.words().any(|(_, words)| sets(&words))
+            && !self.words().any(|(_, words)| extends(&words))
+            && self.published().is_empty()
     }
 }
 
