@@ -70,7 +70,7 @@ impl LockRequest {
     /// Makes it the request of a candidate that publishes `data` when it leads.
     pub(crate) fn electing(mut self, data: Arc<str>) -> Self {
         self.settings.data = Some(data);
-        // A leader holds its lock for long, and the others wait for as long: metrics tell them from other work.
+        // A leader holds its lock for long, and the others wait for as long: the alerts leave them out by this.
         self.settings.function = Some("election");
         self.wait_forever()
     }

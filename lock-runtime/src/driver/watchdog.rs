@@ -129,8 +129,8 @@ impl Watchdog {
         Some(std::mem::replace(&mut watched.lease, next))
     }
 
-    /// How a lease has ended that has stopped its body before the driver noticed.
-    pub(crate) fn has_stopped_its_body(&self, id: LeaseId, now: Moment) -> Option<HowItEnded> {
+    /// How a lease has ended, if its body was stopped before the driver noticed.
+    pub(crate) fn end_seen_first(&self, id: LeaseId, now: Moment) -> Option<HowItEnded> {
         let watched = self.leases.get(&id)?;
         let lease = &watched.lease;
         let is_noticed = now >= lease.deadline() && lease.has_stopped();
@@ -288,17 +288,22 @@ mod tests {
     /// One that no poll of its caller has received, granted for this time.
     fn unreceived(renew: bool, granted: Duration) -> (Watchdog, Arc<Lease>, Moment) {
         let clock = Clock::manual();
-        let now = clock.now();
         let terms = Terms {
             renew,
             ..Terms::of(LeaseId(1), "k", TTL)
         };
-        let ends = deadline(now, granted);
-        let home = Arc::new(Nowhere);
-        let lease = Arc::new(Lease::new(terms.into(), 1, now, ends, clock, home));
+        let (watchdog, lease) = granted_for(&clock, terms, granted);
+        (watchdog, lease, clock.now())
+    }
+
+    fn granted_for(clock: &Clock, terms: Terms, ttl: Duration) -> (Watchdog, Arc<Lease>) {
+        let (now, home) = (clock.now(), Arc::new(Nowhere));
+        let ends = deadline(now, ttl);
+        let lease = Lease::new(terms.into(), 1, now, ends, clock.clone(), home);
+        let lease = Arc::new(lease);
         let mut watchdog = Watchdog::default();
-        watchdog.watch(Arc::clone(&lease), now, now, granted);
-        (watchdog, lease, now)
+        watchdog.watch(Arc::clone(&lease), now, now, ttl);
+        (watchdog, lease)
     }
 
     // Section: guarantees.md#the-lock-goes-on
@@ -356,30 +361,22 @@ mod tests {
     fn a_brief_lease_that_is_delivered_late_is_renewed_in_time() {
         const TTL: Duration = Duration::from_millis(100);
         for delivered in 1..150 {
-            let clock = Clock::manual();
-            let now = clock.now();
-            let terms = Terms::of(LeaseId(1), "k", TTL).into();
-            let (ends, home) = (deadline(now, TTL), Arc::new(Nowhere));
-            let lease = Arc::new(Lease::new(terms, 1, now, ends, clock.clone(), home));
-            let mut watchdog = Watchdog::default();
-            watchdog.watch(Arc::clone(&lease), now, now, TTL);
-            let at = now.after(Duration::from_millis(delivered));
+            let (clock, delivered) = (Clock::manual(), Duration::from_millis(delivered));
+            let (mut watchdog, lease) = granted_for(&clock, Terms::of(LeaseId(1), "k", TTL), TTL);
+            let at = clock.now().after(delivered);
             while let Some(wakeup) = watchdog.next_wakeup().filter(|it| *it < at) {
                 if let Some(Due::Renew(id)) = watchdog.due(wakeup) {
                     watchdog.renewed(id, wakeup, wakeup, TTL);
                 }
             }
-            clock.advance(at.since(now));
+            clock.advance(delivered);
             if !lease.is_held() || lease.is_late() {
                 continue;
             }
             lease.receive();
             let next = watchdog.next_wakeup().unwrap();
             let due = watchdog.due(next);
-            assert!(
-                matches!(due, Some(Due::Renew(_))),
-                "{delivered} ms: {due:?}"
-            );
+            assert!(matches!(due, Some(Due::Renew(_))), "{delivered:?}: {due:?}");
         }
     }
 

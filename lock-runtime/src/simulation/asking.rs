@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use super::seeds::{run, seeds};
+use super::seeds::{seeds, worlds};
 use super::{Event, Store, Wire, World};
 use crate::backend::queue::protocol::call::Bearer;
 use crate::backend::queue::protocol::message::Message;
@@ -213,14 +213,9 @@ impl World {
 
 /// How many holders have heard that they were asked.
 fn asks(store: Store) -> usize {
-    let mut heard = 0;
-    for seed in seeds("0..250").step_by(5) {
-        let mut world = World::new(seed, store, std::env::var_os("LOCK_SEED").is_some());
-        world.ask_holders();
-        run(&mut world, seed);
-        heard += world.asking.map_or(0, |it| it.heard);
-    }
-    heard
+    let seeds = seeds("0..250").step_by(5);
+    let worlds = worlds(seeds, store, |world, _| world.ask_holders());
+    worlds.map(|it| it.asking.map_or(0, |it| it.heard)).sum()
 }
 
 #[test]

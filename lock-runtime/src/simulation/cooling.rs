@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::seeds::{run, seeds};
+use super::seeds::{seeds, worlds};
 use super::{Store, World};
 use crate::base::clock::Moment;
 use crate::held::guard::LockGuard;
@@ -70,12 +70,9 @@ impl World {
 #[test]
 fn nobody_enters_a_lock_that_cools_down() {
     for store in [Store::One, Store::Knowing, Store::Sharded, Store::Majority] {
-        let mut count = 0;
-        for seed in seeds("0..250").step_by(25) {
-            let mut world = World::new(seed, store, std::env::var_os("LOCK_SEED").is_some());
-            run(&mut world, seed);
-            count += world.cooldowns.map_or(0, |it| it.count);
-        }
+        let seeds = seeds("0..250").step_by(25);
+        let cooldowns = worlds(seeds, store, |_, _| {}).filter_map(|it| it.cooldowns);
+        let count: u64 = cooldowns.map(|it| it.count).sum();
         println!("{store:?}: {count} locks cooled down");
         assert!(count > 0);
     }

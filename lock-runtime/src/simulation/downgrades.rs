@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use fastrand::Rng;
 
+use super::Store;
 use super::failover::Safeguard;
-use super::seeds::{run, seeds};
-use super::{Store, World};
+use super::seeds::{seeds, worlds};
 use crate::base::clock::Moment;
 use crate::held::guard::LockGuard;
 use crate::types::error::LockError;
@@ -89,19 +89,14 @@ impl Downgrading {
 
 /// How many writers went on as readers.
 fn downgrades(store: Store) -> usize {
-    let mut done = 0;
-    for seed in seeds("0..250").step_by(49) {
-        let mut world = World::new(seed, store, std::env::var_os("LOCK_SEED").is_some());
+    let seeds = seeds("0..250").step_by(49);
+    let worlds = worlds(seeds, store, |world, _| {
         for client in &mut world.clients {
             client.downgrading = Some(Downgrading::new(world.rng.fork()));
         }
-        run(&mut world, seed);
-        let clients = world.clients.iter();
-        done += clients
-            .filter_map(|it| Some(it.downgrading.as_ref()?.done))
-            .sum::<usize>();
-    }
-    done
+    });
+    let clients = worlds.flat_map(|it| it.clients);
+    clients.filter_map(|it| Some(it.downgrading?.done)).sum()
 }
 
 #[test]

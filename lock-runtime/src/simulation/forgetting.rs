@@ -4,7 +4,7 @@ use fastrand::Rng;
 
 use super::failover::Safeguard;
 use super::refusals::Right;
-use super::seeds::{run, seeds};
+use super::seeds::{seeds, worlds};
 use super::{Store, Wire, World};
 use crate::backend::queue::protocol::trouble::Trouble;
 use crate::backend::redis::protocol::call::Sent;
@@ -35,11 +35,8 @@ fn what_is_sent_again_since_a_script_was_forgotten_makes_no_second_holder() {
         Store::Sharded,
         Store::Failing(Safeguard::Replicas),
     ] {
-        for seed in seeds("0..250").step_by(5) {
-            let loud = std::env::var_os("LOCK_SEED").is_some();
-            let mut world = World::new(seed, store, loud);
-            world.forgets = Some(Rng::with_seed(seed));
-            run(&mut world, seed);
-        }
+        let seeds = seeds("0..250").step_by(5);
+        let forget = |world: &mut World, seed| world.forgets = Some(Rng::with_seed(seed));
+        worlds(seeds, store, forget).for_each(drop);
     }
 }

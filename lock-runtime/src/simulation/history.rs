@@ -10,7 +10,7 @@ use spec::queue::setting::Company;
 
 use super::chains::{MOST, WINDOW};
 use super::client::LONGEST_TTL;
-use super::seeds::{run, seeds};
+use super::seeds::{is_loud, run, seeds};
 use super::server::{CLAIM_TTL, SILENCE};
 use super::{CLIENTS, Event as SimulatedEvent, Store, World};
 use crate::backend::queue::protocol::call::{self, Bearer};
@@ -280,7 +280,7 @@ impl World {
         if seed % 4 > 1 {
             world.transfer();
         }
-        world.loud = std::env::var_os("LOCK_SEED").is_some();
+        world.loud = is_loud();
         world.after(Duration::from_millis(100), SimulatedEvent::Fault);
         world
     }

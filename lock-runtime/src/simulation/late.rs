@@ -6,7 +6,7 @@ use std::time::Duration;
 use fastrand::Rng;
 
 use super::failover::Safeguard;
-use super::seeds::{run, seeds};
+use super::seeds::{seeds, worlds};
 use super::{Store, World};
 use crate::base::clock::Moment;
 use crate::held::lease::Lease;
@@ -79,15 +79,11 @@ fn a_lock_that_was_not_received_ends_and_is_asked_for_again() {
         Store::Majority,
     ] {
         let (mut in_time, mut too_late) = (0, 0);
-        for seed in seeds("0..250").step_by(25) {
-            let loud = std::env::var_os("LOCK_SEED").is_some();
-            let mut world = World::new(seed, store, loud);
-            world.let_callers_nap();
-            run(&mut world, seed);
-            for naps in world.clients.iter().filter_map(|it| it.naps.as_ref()) {
-                in_time += naps.in_time;
-                too_late += naps.too_late;
-            }
+        let seeds = seeds("0..250").step_by(25);
+        let worlds = worlds(seeds, store, |world, _| world.let_callers_nap());
+        for naps in worlds.flat_map(|it| it.clients).filter_map(|it| it.naps) {
+            in_time += naps.in_time;
+            too_late += naps.too_late;
         }
         println!("{store:?}: {in_time} received in time, {too_late} too late");
         assert!(in_time > 0 && too_late > 0);

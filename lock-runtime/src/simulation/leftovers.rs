@@ -6,7 +6,7 @@ use std::time::Duration;
 use fastrand::Rng;
 
 use super::refusals::Right;
-use super::seeds::{run, seeds};
+use super::seeds::{seeds, worlds};
 use super::{Store, Wire, World};
 use crate::backend::queue::protocol::trouble::Trouble;
 use crate::backend::redis::protocol::call::{Call, Sent};
@@ -93,13 +93,10 @@ impl World {
 #[test]
 fn nothing_stays_that_nobody_wants() {
     for store in [Store::One, Store::Knowing, Store::Sharded, Store::Majority] {
-        let mut refused = 0;
-        for seed in seeds("0..250").step_by(10) {
-            let mut world = World::new(seed, store, std::env::var_os("LOCK_SEED").is_some());
-            world.look_for_leftovers();
-            run(&mut world, seed);
-            refused += world.leftovers.map_or(0, |it| it.refused);
-        }
+        let seeds = seeds("0..250").step_by(10);
+        let worlds = worlds(seeds, store, |world, _| world.look_for_leftovers());
+        let leftovers = worlds.filter_map(|it| it.leftovers);
+        let refused: usize = leftovers.map(|it| it.refused).sum();
         println!("{store:?}: {refused} calls refused for now");
         assert!(refused > 0);
     }

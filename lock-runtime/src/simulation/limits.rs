@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use super::seeds::{run, seeds};
+use super::seeds::{is_loud, run, seeds};
 use super::{CLIENTS, Event, Store, Wire, World};
 use crate::backend::queue::protocol::call::Bearer;
 use crate::backend::queue::protocol::reply::Standing;
@@ -163,7 +163,7 @@ fn refusals(store: Store) -> usize {
     let mut refused = 0;
     for seed in seeds("0..250").step_by(2) {
         let mut world = World::of(seed, store, CLIENTS);
-        world.loud = std::env::var_os("LOCK_SEED").is_some();
+        world.loud = is_loud();
         let most = [1, 2, 4, 8][world.rng.usize(..4)];
         world.limit(most);
         world.after(Duration::from_millis(100), Event::Fault);

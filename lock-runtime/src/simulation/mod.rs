@@ -119,6 +119,23 @@ struct World {
     loud: bool,
 }
 
+/// Who may act under which lock.
+#[derive(Default)]
+struct Holders(BTreeMap<LockKey, Vec<(usize, Kind)>>);
+
+impl Holders {
+    /// A client acts under a lock. Returns the others if it may not beside them.
+    fn join(&mut self, key: &LockKey, client: usize, kind: Kind) -> Result<(), String> {
+        let beside = self.0.entry(key.clone()).or_default();
+        let together = beside.iter().all(|(_, other)| *other == kind);
+        if !together || !kind.admits(beside.len()) {
+            return Err(format!("{beside:?}"));
+        }
+        beside.push((client, kind));
+        Ok(())
+    }
+}
+
 /// Where the locks are.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Store {
@@ -400,7 +417,7 @@ impl World {
     /// Those who hold a key within their deadlines may do so together, and the
     /// fence of who is alone is the highest yet.
     fn check(&mut self) -> Result<(), String> {
-        let mut held: BTreeMap<LockKey, Vec<(usize, Kind)>> = BTreeMap::new();
+        let mut held = Holders::default();
         for (number, client) in self.clients.iter().enumerate() {
             for (guard, kind) in client.holds() {
                 let key = guard.key();
@@ -413,12 +430,8 @@ impl World {
                         "client {number} holds {key} under fence {fence}, unknown to the server"
                     ));
                 }
-                let beside = held.entry(key.clone()).or_default();
-                let together = beside.iter().all(|(_, other)| *other == kind);
-                if !together || !kind.admits(beside.len()) {
-                    return Err(format!("client {number} holds {key} beside {beside:?}"));
-                }
-                beside.push((number, kind));
+                held.join(key, number, kind)
+                    .map_err(|beside| format!("client {number} holds {key} beside {beside}"))?;
                 let highest = self.highest.entry(key.clone()).or_default();
                 if kind == Kind::Exclusive && fence < *highest {
                     return Err(format!("fence {fence} after {highest} on {key}"));
@@ -436,24 +449,7 @@ impl World {
                 }
             }
         }
-        for (number, client) in self.clients.iter().enumerate() {
-            for (guard, kind) in client.acts_under(self.now) {
-                let key = guard.key();
-                if self.is_disputed(key) {
-                    continue;
-                }
-                let beside = held.entry(key.clone()).or_default();
-                let together = beside.iter().all(|(_, other)| *other == kind);
-                if !together || !kind.admits(beside.len()) {
-                    let id = guard.lease().id;
-                    return Err(format!(
-                        "client {number} may still act under {key} as {id:?}, beside {beside:?}"
-                    ));
-                }
-                beside.push((number, kind));
-            }
-        }
-        Ok(())
+        self.check_margins(held)
     }
 
     /// Whoever waits without a limit is served, or has heard of a missing right.

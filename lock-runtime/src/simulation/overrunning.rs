@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use super::client::Client;
+use super::{Holders, World};
 use crate::base::clock::Moment;
 use crate::held::guard::LockGuard;
 use crate::types::deadline::margin;
@@ -56,6 +57,25 @@ impl Overrunning {
     }
 }
 
+impl World {
+    /// Nobody holds a lock in the margin of another one.
+    pub(super) fn check_margins(&self, mut held: Holders) -> Result<(), String> {
+        for (number, client) in self.clients.iter().enumerate() {
+            for (guard, kind) in client.acts_under(self.now) {
+                let (key, id) = (guard.key(), guard.lease().id);
+                if !self.is_disputed(key) {
+                    held.join(key, number, kind).map_err(|beside| {
+                        format!(
+                            "client {number} may still act under {key} as {id:?}, beside {beside}"
+                        )
+                    })?;
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
 impl Client {
     /// Lets go of what was held for long enough, and notes the deadlines of the others.
     pub(super) fn overrun(&mut self, now: Moment) {
@@ -64,7 +84,7 @@ impl Client {
     }
 
     /// What it may still act under, since it has not looked again.
-    pub(super) fn acts_under(&self, now: Moment) -> impl Iterator<Item = (&LockGuard, Kind)> {
+    fn acts_under(&self, now: Moment) -> impl Iterator<Item = (&LockGuard, Kind)> {
         let late = self.overrunning.iter();
         let late = late.filter(move |it| it.is_in_margin(now));
         late.map(|it| (&it.guard, it.kind))

@@ -6,7 +6,7 @@ use std::time::Duration;
 use fastrand::Rng;
 
 use super::downgrades::Downgrading;
-use super::seeds::{run, seeds};
+use super::seeds::{is_loud, run, seeds};
 use super::{CLIENTS, Event, Store, Wire, World};
 use crate::backend::queue::protocol::trouble::Trouble;
 use crate::backend::redis::protocol::call::{Call, Sent};
@@ -178,7 +178,7 @@ impl World {
 
 /// A world of locks that become tickets, and of writers that go on as readers.
 fn world(seed: u64, store: Store) -> World {
-    let loud = std::env::var_os("LOCK_SEED").is_some();
+    let loud = is_loud();
     let mut world = World::of(seed, store, CLIENTS);
     world.loud = loud;
     if seed % 2 != 1 {

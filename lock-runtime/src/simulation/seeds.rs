@@ -58,6 +58,25 @@ fn a_seed_shows_the_same_again() {
     }
 }
 
+/// Worlds of a store, each run to its end after it was prepared.
+pub(super) fn worlds(
+    seeds: impl Iterator<Item = u64>,
+    store: Store,
+    prepare: impl Fn(&mut World, u64),
+) -> impl Iterator<Item = World> {
+    seeds.map(move |seed| {
+        let mut world = World::new(seed, store, is_loud());
+        prepare(&mut world, seed);
+        run(&mut world, seed);
+        world
+    })
+}
+
+/// Whether one seed is to be shown.
+pub(super) fn is_loud() -> bool {
+    std::env::var_os("LOCK_SEED").is_some()
+}
+
 /// The seeds that the environment names, else these.
 pub(super) fn seeds(default: &str) -> Range<u64> {
     match std::env::var("LOCK_SEED") {

@@ -10,7 +10,7 @@ use std::time::Duration;
 use fastrand::Rng;
 
 use super::failover::Safeguard;
-use super::seeds::{run, seeds};
+use super::seeds::{seeds, worlds};
 use super::{Event, Store, World};
 use crate::backend::redis::protocol::call::Call;
 use crate::backend::redis::protocol::reply::Reply;
@@ -251,10 +251,8 @@ impl World {
 /// How many tickets were adopted and how many adoptions were refused.
 fn transfers(store: Store) -> (usize, usize) {
     let (mut adopted, mut refused) = (0, 0);
-    for seed in seeds("0..250").step_by(7) {
-        let mut world = World::new(seed, store, std::env::var_os("LOCK_SEED").is_some());
-        world.transfer();
-        run(&mut world, seed);
+    let seeds = seeds("0..250").step_by(7);
+    for world in worlds(seeds, store, |world, _| world.transfer()) {
         let tickets = world.tickets.unwrap_or_default();
         adopted += tickets.adopted.len();
         refused += tickets.refused;

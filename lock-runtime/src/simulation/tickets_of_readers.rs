@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::downgrades::Downgrading;
 use super::failover::Safeguard;
-use super::seeds::{run, seeds};
+use super::seeds::{seeds, worlds};
 use super::{Event, Store, World};
 
 /// How often of 256 times a failover comes soon after a downgrade, or after somebody asks for a ticket.
@@ -41,14 +41,11 @@ impl World {
 
 /// How many tickets of readers there were.
 fn transfers(store: Store) -> usize {
-    let mut of_readers = 0;
-    for seed in seeds("0..250").step_by(5) {
-        let mut world = World::new(seed, store, std::env::var_os("LOCK_SEED").is_some());
-        world.transfer_readers();
-        run(&mut world, seed);
-        of_readers += world.tickets.map_or(0, |it| it.of_readers);
-    }
-    of_readers
+    let seeds = seeds("0..250").step_by(5);
+    let worlds = worlds(seeds, store, |world, _| world.transfer_readers());
+    worlds
+        .map(|it| it.tickets.map_or(0, |it| it.of_readers))
+        .sum()
 }
 
 #[test]

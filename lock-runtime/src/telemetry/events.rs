@@ -42,7 +42,7 @@ pub(crate) enum End {
     Limited(Duration),
     /// It was granted so long ago, and its caller never got it.
     Untaken(Duration),
-    /// It was given up before a grant.
+    /// It was given up before a grant, or takes back a ticket.
     Withdrawn,
     /// After so long its holder left a ticket for it.
     Issued(Duration),

@@ -4,7 +4,7 @@
 
 use std::{pin::pin, time::Duration};
 
-use lock_runtime::{LockError, LockManager};
+use lock_runtime::{Acquire, LockError, LockGuard, LockManager, LockRequest};
 use tests::{
     LONG, RedisServer, TIME_LIMIT, connect, eventually, poll_once, queued, release, take, unique,
     within,
@@ -24,15 +24,23 @@ async fn the_lock_of_an_acquisition_that_is_not_polled_ends_on_redis() {
     the_lock_goes_on(&connect(server.url()).await, &connect(server.url()).await).await;
 }
 
-/// As `select!` leaves an acquisition that it borrows while another branch runs.
-async fn the_lock_goes_on(locks: &LockManager, others: &LockManager) {
+/// A waiter that is not polled again, and whoever has got the lock after it.
+async fn unpolled(
+    others: &LockManager,
+    locks: &LockManager,
+    request: LockRequest,
+) -> (Acquire, LockGuard) {
     let first = take(others, "key", LONG).await;
-    let mut unpolled = queued(locks, locks.lock("key").ttl(TTL).wait_forever()).await;
+    let unpolled = queued(locks, request.ttl(TTL).wait_forever()).await;
     release(first).await;
     // Behind it in the queue, and in the same task.
     let next = others.lock("key").wait_forever();
-    let next = within(TIME_LIMIT, next.acquire()).await.unwrap();
+    (unpolled, within(TIME_LIMIT, next.acquire()).await.unwrap())
+}
 
+/// As `select!` leaves an acquisition that it borrows while another branch runs.
+async fn the_lock_goes_on(locks: &LockManager, others: &LockManager) {
+    let (mut unpolled, next) = unpolled(others, locks, locks.lock("key")).await;
     let mut unpolled = pin!(&mut unpolled);
     assert!(
         poll_once(&mut unpolled).await.is_pending(),
@@ -47,12 +55,8 @@ async fn the_lock_goes_on(locks: &LockManager, others: &LockManager) {
 async fn a_caller_that_is_polled_late_stays_a_waiter() {
     let url = format!("memory:{}", unique("limited"));
     let (locks, others) = (connect(&*url).await, connect(&*url).await);
-    let first = take(&others, "key", LONG).await;
-    let limited = locks.lock("key").ttl(TTL).max_waiters(1);
-    let mut unpolled = queued(&locks, limited.wait_forever()).await;
-    release(first).await;
-    let next = others.lock("key").wait_forever();
-    let next = within(TIME_LIMIT, next.acquire()).await.unwrap();
+    let limited = locks.lock("key").max_waiters(1);
+    let (mut unpolled, next) = unpolled(&others, &locks, limited).await;
     let last = queued(&others, others.lock("key").wait_forever()).await;
 
     let mut unpolled = pin!(&mut unpolled);

@@ -10,7 +10,6 @@ use super::protocol::trouble::Trouble;
 use super::replicas::{Replicas, Unconfirmed};
 use super::{CLAIM_TTL, LONG_PAUSE, PAUSE, Queue};
 use crate::backend::Outcome;
-use crate::backend::token::Token;
 use crate::base::clock::Moment;
 use crate::types::deadline::deadline;
 use crate::types::error::Cause;
@@ -43,10 +42,11 @@ impl<S: Step> Queue<S> {
     ) {
         let Sent { call, at, by, .. } = sent;
         // In a chain, the token may be another claim's by now.
-        if let Some(token) = self.unclaimed.token_of(&call)
-            && !self.ids.contains_key(&token)
+        if let Some(bearer) = self.unclaimed.released(&call)
+            && !self.ids.contains_key(&bearer.token)
         {
-            return self.unclaimed_replied(now, at, token, call, &result);
+            let bearer = bearer.clone();
+            return self.unclaimed_replied(now, at, &bearer, call, &result);
         }
         match call {
             Call::Acquire { bearer, .. } => self.acquire_replied(now, at, &bearer, result),
@@ -354,25 +354,20 @@ impl<S: Step> Queue<S> {
         &mut self,
         now: Moment,
         at: Moment,
-        token: Token,
+        bearer: &Bearer,
         call: Call<S>,
         result: &Result<Reply<S>, Trouble>,
     ) {
-        let ttl = match &call {
-            Call::Release { bearer, .. } | Call::Leave(bearer) => bearer.terms.ttl,
-            _ => Duration::ZERO,
-        };
+        let may_last = now < at.after(bearer.terms.ttl);
         match result {
-            Err(Trouble::Unknown(_) | Trouble::NotRun) if now < at.after(ttl) => {
-                self.send(at, call);
-            }
-            Err(Trouble::NotNow(_)) if now < at.after(ttl) => {
+            Err(Trouble::Unknown(_) | Trouble::NotRun) if may_last => self.send(at, call),
+            Err(Trouble::NotNow(_)) if may_last => {
                 let pause = (now.since(at) / 2).clamp(PAUSE, LONG_PAUSE);
                 let sent = Sent::new(call, at);
                 self.unclaimed.send_at(now.after(pause), sent);
             }
             // What may not be released ends with its ttl.
-            _ => self.unclaimed.forget(token),
+            _ => self.unclaimed.forget(bearer.token),
         }
     }
 

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use super::protocol::call::{Call, Sent};
+use super::protocol::call::{Bearer, Call, Sent};
 use super::protocol::step::Step;
 use crate::backend::token::Token;
 use crate::base::clock::Moment;
@@ -27,12 +27,12 @@ impl<S: Step> Default for Unclaimed<S> {
 impl<S: Step> Unclaimed<S> {
     /// A release under a token that no claim has is about to be sent.
     pub(super) fn add(&mut self, call: &Call<S>) {
-        self.tokens.extend(released_token(call));
+        self.tokens.extend(released(call).map(|it| it.token));
     }
 
-    /// The token of such a release.
-    pub(super) fn token_of(&self, call: &Call<S>) -> Option<Token> {
-        released_token(call).filter(|it| self.tokens.contains(it))
+    /// Under what such a release goes.
+    pub(super) fn released<'c>(&self, call: &'c Call<S>) -> Option<&'c Bearer> {
+        released(call).filter(|it| self.tokens.contains(&it.token))
     }
 
     /// It is sent again then.
@@ -55,9 +55,9 @@ impl<S: Step> Unclaimed<S> {
     }
 }
 
-fn released_token<S>(call: &Call<S>) -> Option<Token> {
+fn released<S>(call: &Call<S>) -> Option<&Bearer> {
     match call {
-        Call::Release { bearer, .. } | Call::Leave(bearer) => Some(bearer.token),
+        Call::Release { bearer, .. } | Call::Leave(bearer) => Some(bearer),
         _ => None,
     }
 }

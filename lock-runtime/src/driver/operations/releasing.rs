@@ -20,7 +20,7 @@ use crate::types::ticket_id::TicketId;
 
 impl Operations {
     pub(super) fn release(&mut self, now: Moment, id: LeaseId, answer: Option<Answer<bool>>) {
-        let stopped = self.watchdog.has_stopped_its_body(id, now);
+        let stopped = self.watchdog.end_seen_first(id, now);
         if let Some(lease) = self.watchdog.forget(id) {
             self.give_up_downgrade(&lease);
             // Guards and bodies that still use the lease learn that it is over.
@@ -278,13 +278,19 @@ mod tests {
         }
     }
 
+    /// Hears when nothing is left to be released.
+    fn flush(scene: &mut Scene) -> std::sync::mpsc::Receiver<()> {
+        let (answer, flushed) = std::sync::mpsc::channel();
+        scene.take(Op::Flush(answer));
+        flushed
+    }
+
     /// A program that ends leaves no lock behind.
     #[test]
     fn the_last_manager_waits_for_a_ticket_to_be_taken_back() {
         let mut scene = Scene::new(Wait::Forever);
         take_back(&mut scene);
-        let (answer, flushed) = std::sync::mpsc::channel();
-        scene.take(Op::Flush(answer));
+        let flushed = flush(&mut scene);
         scene.tick_after(Duration::ZERO);
         assert!(flushed.try_recv().is_err());
         scene.settle(Outcome::NoTicket { id: ID });
@@ -297,8 +303,7 @@ mod tests {
     fn the_last_manager_waits_for_the_release_of_a_ticket_that_it_took_back() {
         let mut scene = Scene::new(Wait::Forever);
         take_back(&mut scene);
-        let (answer, flushed) = std::sync::mpsc::channel();
-        scene.take(Op::Flush(answer));
+        let flushed = flush(&mut scene);
         scene.settle(granted(&scene));
         scene.tick_after(Duration::ZERO);
         let sent = scene.operations.requests();
