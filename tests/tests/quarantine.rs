@@ -2,7 +2,7 @@
 //!
 //! Section: guarantees.md#when-a-replica-takes-over
 
-use std::time::{Duration, SystemTime};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use lock_runtime::{LockConfig, LockError, LockGuard, LockManager};
 use redis::aio::MultiplexedConnection;
@@ -139,6 +139,30 @@ async fn a_master_that_was_a_replica_for_a_while_makes_no_second_holder() {
     let next = take_when_granted(&locks, LONGEST).await;
     assert!(!guard.is_held(), "two holders");
     release(next).await;
+    // Nobody waits twice.
+    let again = connect(config(server.url())).await;
+    let tried = again.lock("key").wait(Duration::ZERO).acquire().await;
+    release(tried.expect("it has been waited for")).await;
+}
+
+#[tokio::test]
+async fn what_was_noted_while_the_clock_was_ahead_counts_from_now_on() {
+    let server = old_server().await;
+    drop(connect(config(server.url())).await);
+    let note: String =
+        redis::from_redis_value(server.cmd(&["GET", "lock:run"]).await).expect("text");
+    let (run, _) = note.split_once(' ').expect("a run and a time");
+    let ahead = SystemTime::now() + Duration::from_secs(3600);
+    let ahead = ahead
+        .duration_since(UNIX_EPOCH)
+        .expect("a time")
+        .as_millis();
+    server
+        .cmd(&["SET", "lock:run", &format!("{run} {ahead}")])
+        .await;
+    let locks = connect(config(server.url())).await;
+    refused(&locks).await;
+    release(take_when_granted(&locks, LONGEST).await).await;
     // Nobody waits twice.
     let again = connect(config(server.url())).await;
     let tried = again.lock("key").wait(Duration::ZERO).acquire().await;

@@ -80,6 +80,8 @@ pub(super) struct Client {
     pub(super) refused: Vec<LeaseId>,
     /// What it has got since this was last looked at, and under which number.
     pub(super) entered: Vec<(LockKey, u64)>,
+    /// What has ended before its caller was polled.
+    pub(super) missed: Vec<(LockKey, u64)>,
     /// Whether it only ever wants one lock, and how often it has got it.
     pub(super) eager: Option<u32>,
     /// Whether it renews whatever it takes, and how often it has lost a lock that it had
@@ -178,6 +180,7 @@ impl Client {
             refused: Vec::new(),
             usual_ttl,
             entered: Vec::new(),
+            missed: Vec::new(),
             eager: None,
             steady: false,
             lost: 0,
@@ -494,6 +497,8 @@ impl Client {
         match guard.deliver() {
             Ok(guard) => self.enter(now, &caller.terms, guard),
             Err(late) => {
+                let fence = late.fencing_token().get();
+                self.missed.push((late.key().clone(), fence));
                 drop(late);
                 self.ask_again(now, caller);
             }

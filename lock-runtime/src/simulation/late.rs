@@ -7,7 +7,7 @@ use fastrand::Rng;
 
 use super::failover::Safeguard;
 use super::seeds::{seeds, worlds};
-use super::{Store, World};
+use super::{FAULTS, Store, World};
 use crate::base::clock::Moment;
 use crate::held::lease::Lease;
 
@@ -19,6 +19,8 @@ const LONGEST_NAP: u32 = 4;
 /// How long the callers of one client are not polled.
 pub(super) struct Naps {
     rng: Rng,
+    /// From then on all are polled, so that the world comes to its end.
+    ends: Moment,
     /// How many were polled again in time, and how many too late.
     in_time: usize,
     too_late: usize,
@@ -26,9 +28,10 @@ pub(super) struct Naps {
 }
 
 impl Naps {
-    fn new(rng: Rng) -> Self {
+    fn new(rng: Rng, ends: Moment) -> Self {
         Self {
             rng,
+            ends,
             in_time: 0,
             too_late: 0,
             fault: None,
@@ -37,7 +40,7 @@ impl Naps {
 
     /// Until when the caller that waits for a lock of this ttl is not polled, if it is not.
     pub(super) fn begin(&mut self, now: Moment, ttl: Duration) -> Option<Moment> {
-        let naps = self.rng.u8(..) < NAPS;
+        let naps = now < self.ends && self.rng.u8(..) < NAPS;
         naps.then(|| now.after((LONGEST_NAP * ttl).mul_f64(self.rng.f64())))
     }
 
@@ -57,8 +60,9 @@ impl Naps {
 
 impl World {
     fn let_callers_nap(&mut self) {
+        let ends = self.start.after(FAULTS);
         for client in &mut self.clients {
-            client.naps = Some(Naps::new(self.rng.fork()));
+            client.naps = Some(Naps::new(self.rng.fork(), ends));
         }
     }
 

@@ -102,7 +102,7 @@ impl World {
         }
     }
 
-    /// A client has got a lock.
+    /// A client has got a lock, even if it could not be delivered to its caller in time.
     pub(super) fn note_leader(&mut self, client: usize, key: &LockKey, fence: u64) {
         if let Some(observing) = &mut self.observing {
             observing.led.insert((client, key.clone(), fence));

@@ -84,10 +84,16 @@ impl World {
         self.note_polls(client);
         let it = &mut self.clients[client];
         let (entered, wakeup) = (std::mem::take(&mut it.entered), it.next_wakeup());
-        let cooling = std::mem::take(&mut it.cooling);
+        let (missed, cooling) = (
+            std::mem::take(&mut it.missed),
+            std::mem::take(&mut it.cooling),
+        );
         for (key, fence) in entered {
             self.note_entry(client, &key);
             self.counts.entered(&key, fence);
+            self.note_leader(client, &key, fence);
+        }
+        for (key, fence) in missed {
             self.note_leader(client, &key, fence);
         }
         self.note_cooldowns(cooling);

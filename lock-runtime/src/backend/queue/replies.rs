@@ -393,6 +393,7 @@ impl<S: Step> Queue<S> {
         let (id, ttl) = (bearer.terms.id, bearer.terms.ttl);
         let left = until.after(ttl).since(now);
         if left.is_zero() {
+            self.release_unclaimed(now, Call::Leave(bearer.clone()));
             return self.released(id, Err(cause));
         }
         let elapsed = (2 * ttl).saturating_sub(left);

@@ -3,7 +3,9 @@
 use std::io;
 use std::pin::Pin;
 use std::task::{Context, Poll};
+use std::time::Duration;
 
+use socket2::{SockRef, TcpKeepalive};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpStream, lookup_host};
 use tokio::task::JoinSet;
@@ -62,6 +64,11 @@ pub(crate) fn read(
     Ok(())
 }
 
+/// How long a connection is silent before the system asks whether the other end is there, and how long it waits for the
+/// answer before it asks again. Routers forget a connection on which nothing has come for some minutes.
+const SILENCE: Duration = Duration::from_secs(30);
+const AGAIN: Duration = Duration::from_secs(5);
+
 /// Connects to the first of a host's addresses that answers: a silent one must not hold
 /// up the others.
 pub(super) async fn tcp(host: &Host) -> io::Result<TcpStream> {
@@ -74,6 +81,8 @@ pub(super) async fn tcp(host: &Host) -> io::Result<TcpStream> {
         match attempt? {
             Ok(stream) => {
                 stream.set_nodelay(true)?;
+                let keepalive = TcpKeepalive::new().with_time(SILENCE).with_interval(AGAIN);
+                SockRef::from(&stream).set_tcp_keepalive(&keepalive)?;
                 return Ok(stream);
             }
             Err(failed) => error = failed,
@@ -129,6 +138,19 @@ mod tests {
         fn wake(self: Arc<Self>) {
             self.0.store(true, Ordering::SeqCst);
         }
+    }
+
+    #[tokio::test]
+    async fn the_system_notices_a_silent_connection_that_has_broken() {
+        let listener = tokio::net::TcpListener::bind(("127.0.0.1", 0)).await;
+        let listener = listener.expect("a free port");
+        let port = listener.local_addr().expect("an address").port();
+        let name = "127.0.0.1".into();
+        let stream = tcp(&Host { name, port }).await.expect("a connection");
+        let socket = SockRef::from(&stream);
+        assert!(socket.keepalive().expect("an option"));
+        #[cfg(target_os = "linux")]
+        assert_eq!(socket.tcp_keepalive_time().expect("an option"), SILENCE);
     }
 
     #[test]

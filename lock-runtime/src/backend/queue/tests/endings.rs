@@ -90,8 +90,23 @@ fn a_leave_that_is_refused_is_sent_less_and_less_and_not_for_ever() {
         }
         peer.after(100);
     }
-    assert!((20..30).contains(&sent), "{sent}");
+    assert!((30..50).contains(&sent), "{sent}");
     assert_eq!(peer.queue.next_wakeup(), None, "it is forgotten");
+}
+
+#[test]
+fn a_leave_whose_refusal_is_heard_late_is_sent_again() {
+    let (mut peer, _) = Peer::waiting();
+    peer.queue.submit(peer.now, Request::Abandon(ID));
+    let leave = peer.call();
+    // The process was stopped.
+    peer.after(30_000);
+    peer.fail(leave, Trouble::not_now("BUSY"));
+    assert!(peer.end().is_some(), "it does not keep a shutdown waiting");
+    let again = peer.call();
+    assert!(matches!(again.call, Call::Leave(_)));
+    peer.reply(again, Reply::Ours(false));
+    peer.silent();
 }
 
 #[test]

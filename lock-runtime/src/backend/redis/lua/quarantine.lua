@@ -11,10 +11,12 @@ local note = redis.call('GET', KEYS[1])
 local run, noticed = string.match(note or '', '^(%x+) (%d+)$')
 -- The name of the data goes with the last replica, and nothing is forgotten.
 local same = ARGV[2] == '0' and string.sub(run or '', 1, #ARGV[1]) == ARGV[1]
-if run ~= ARGV[1] and not same then
+local known = run == ARGV[1] or same
+-- What was noted while the clock was ahead counts from now on, or it would last for as long as the clock has gone back.
+if not known or tonumber(noticed) > now then
   noticed = (note or ARGV[2] == '1') and now or 0
   -- A removal passes when memory is full, and what follows passes with it.
   redis.call('DEL', KEYS[1])
-  redis.call('SET', KEYS[1], ARGV[1] .. ' ' .. string.format('%.0f', noticed))
+  redis.call('SET', KEYS[1], (known and run or ARGV[1]) .. ' ' .. string.format('%.0f', noticed))
 end
 return {now, tonumber(noticed)}

@@ -102,6 +102,11 @@ pub(crate) enum Trouble {
     NoRight,
     #[error("the session has ended")]
     SessionOver,
+    /// It was not carried out, and may be if it is sent again.
+    #[error("the servers are overloaded, and refuse requests for now")]
+    Busy,
+    #[error("the nodes of the locks have reached their quota")]
+    QuotaExceeded,
     #[error("the server has refused a request with error {0}")]
     Other(i32),
 }
@@ -115,6 +120,8 @@ impl Trouble {
             -102 | -115 => Self::NoRight,
             // Moved: another connection has taken the session over.
             -112 | -118 => Self::SessionOver,
+            -125 => Self::QuotaExceeded,
+            -127 => Self::Busy,
             other => Self::Other(other),
         }
     }

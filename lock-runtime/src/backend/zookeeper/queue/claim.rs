@@ -163,6 +163,12 @@ impl Claim {
         self.is_next = false;
     }
 
+    /// Whether what a busy server has refused can be asked again later.
+    pub(super) fn can_ask_again(&self) -> bool {
+        let stages = [Stage::Trying, Stage::Creating, Stage::InQueue];
+        !self.unwanted && stages.contains(&self.stage)
+    }
+
     /// Whether it is not granted yet, and wanted.
     pub(super) fn is_acquiring(&self) -> bool {
         !self.unwanted && !matches!(self.stage, Stage::Held | Stage::Leaving { .. })

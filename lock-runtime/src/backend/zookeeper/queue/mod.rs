@@ -186,6 +186,7 @@ impl Queue {
     pub(super) fn tick(&mut self, now: Moment) {
         while let Some(id) = self.claims.due(now) {
             match self.claims.get(&id).map(|it| it.stage) {
+                Some(Stage::Fresh) if self.session.is_some() => self.begin(id),
                 Some(Stage::InQueue) => self.look(id, false),
                 Some(Stage::Held) => self.look_after(id),
                 _ => {}

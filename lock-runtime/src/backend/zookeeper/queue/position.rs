@@ -30,7 +30,7 @@ use crate::types::kind::Kind;
 use crate::types::terms::LeaseId;
 
 /// How often a waiter looks whether the one ahead has entered, where nothing announces that.
-const PAUSE: Duration = Duration::from_millis(100);
+pub(super) const PAUSE: Duration = Duration::from_millis(100);
 /// How often it looks at what closes the lock, while the time of the server is unknown.
 const UNTIL_TIME: Duration = Duration::from_secs(1);
 

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::claim::{Claim, Downgrade, Stage};
-use super::position::Snapshot;
+use super::position::{PAUSE, Snapshot};
 use super::{Entry, Queue, writes};
 use crate::backend::Outcome;
 use crate::backend::claims::Turn;
@@ -137,6 +137,7 @@ impl Queue {
             }
             // The first waiter's wait is reported if it is known.
             (Step::Waiter(_) | Step::Timed(_), Err(_)) => {}
+            (_, Err(Trouble::Busy)) if claim.can_ask_again() => self.busy(now, id),
             (Step::Found(entry), Err(trouble)) => {
                 self.discard_entry(id, entry);
                 self.failed(id, trouble);
@@ -216,6 +217,20 @@ impl Queue {
         } else {
             self.look(id, false);
         }
+    }
+
+    /// It asks again after a pause, in its position if it has one.
+    fn busy(&mut self, now: Moment, id: LeaseId) {
+        self.claims.next_turn(id);
+        if let Some(claim) = self.claims.get_mut(&id)
+            && claim.stage != Stage::InQueue
+        {
+            claim.stage = Stage::Fresh;
+        }
+        self.claims.schedule(now.after(PAUSE), id);
+        let cause = cause(Trouble::Busy);
+        let soon = true;
+        self.claims.report(Outcome::Trouble { id, cause, soon });
     }
 
     /// The server will not do it.

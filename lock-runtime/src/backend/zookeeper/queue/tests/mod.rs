@@ -913,6 +913,43 @@ fn a_node_that_may_be_there_is_looked_for_until_its_queue_can_be_read() {
 }
 
 #[test]
+fn what_a_busy_server_refuses_is_asked_again_after_a_pause() {
+    let mut scene = Scene::new();
+    scene.acquire(Kind::Exclusive);
+    let create = scene.calls();
+    for call in create {
+        scene.reply(call, Err(Trouble::Busy));
+    }
+    let reported = scene.outcomes();
+    assert!(
+        matches!(reported[..], [Outcome::Trouble { soon: true, .. }]),
+        "{reported:?}"
+    );
+    assert!(scene.calls().is_empty(), "at full speed");
+    scene.now = scene.queue.next_wakeup().expect("it asks again");
+    scene.queue.tick(scene.now);
+    for call in scene.waits_behind(&[others("x", 0)], 1) {
+        scene.reply(call, Err(Trouble::Busy));
+    }
+    let node = scene.claim(ID).node;
+    scene.now = scene.now.after(Duration::from_secs(1));
+    scene.queue.tick(scene.now);
+    let is_look = |it: &Call| matches!(it.op, Op::Children { .. });
+    assert!(scene.calls().iter().any(is_look));
+    assert!(
+        node.is_some() && scene.claim(ID).node == node,
+        "it has kept its position"
+    );
+    let reported = scene.outcomes();
+    assert!(
+        reported
+            .iter()
+            .all(|it| matches!(it, Outcome::Trouble { .. })),
+        "{reported:?}"
+    );
+}
+
+#[test]
 fn a_cooldown_is_looked_at_again_soon_where_the_time_is_unknown() {
     let mut scene = Scene::new();
     scene.acquire(Kind::Exclusive);
