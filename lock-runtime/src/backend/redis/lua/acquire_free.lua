@@ -9,9 +9,10 @@ if not kind or kind == 'x+' or kind == 'x-' or kind == 'x' and ARGV[5] then
     -- A counter that has lost its data is seen to in functions.lua.
     if fence >= LEAST_FENCE then
       call('SET', owner, ARGV[1], 'PX', ARGV[2])
-      -- All digits in two parts, which is faster than as one fraction of none. Lua 5.4, which some servers have, formats no
-      -- fraction as an integer.
-      return string.format('%s\n%d%09d', ARGV[1], math.floor(fence / 1000000000), fence % 1000000000)
+      -- All digits in two parts, which is faster than as one fraction of none. Without rounding: Lua 5.4, which some servers
+      -- have, formats no fraction as an integer.
+      local low = fence % 1000000000
+      return string.format('%s\n%d%09d', ARGV[1], (fence - low) / 1000000000, low)
     end
   end
 end

@@ -17,7 +17,8 @@ if waiting then
     if waiting > 1 and is_marked(last) and not is_marked(position) then
       tokens, more = followers(queue, head, name)
     end
-    fence = string.format('%d%09d', math.floor(fence / 1000000000), fence % 1000000000)
+    local low = fence % 1000000000
+    fence = string.format('%d%09d', (fence - low) / 1000000000, low)
     call('SET', KEYS[1], name, 'PX', math.min(ttl, CLAIM_TTL))
     if waiting == more + 1 then call('DEL', seen) end
     if push(channel, fence, KEYS[1], name, tokens) then return owner end
