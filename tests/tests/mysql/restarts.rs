@@ -110,6 +110,24 @@ async fn an_upgrade_beside_callers_is_no_failover() {
     release(take(&locks, "key", LONG).await).await;
 }
 
+/// As on a machine that starts with a wrong clock.
+#[tokio::test]
+async fn what_was_noticed_while_the_clock_was_ahead_counts_from_now_on() {
+    let Some(server) = server().await else { return };
+    let config = LockConfig::new(server.url()).unwrap().quarantine(LONGEST);
+    let config = config.ttl(LONGEST).unavailable_wait_forever();
+    let locks = connect(config).await;
+    let mut peer = server.peer().await;
+    for table in ["run", "primary"] {
+        let ahead = format!(
+            "UPDATE lock_runtime_{table} SET noticed = UNIX_TIMESTAMP() * 1000000 + 3600000000"
+        );
+        peer.rows(&ahead).await;
+        let next = locks.lock("key").wait_forever().acquire();
+        release(within(TIME_LIMIT, next).await.unwrap()).await;
+    }
+}
+
 /// Another server has had the locks meanwhile, and what it has written was replicated.
 #[tokio::test]
 async fn nothing_is_granted_in_the_quarantine_after_a_server_takes_over_again() {

@@ -1,7 +1,9 @@
 //! Servers that cannot keep locks, and logins that are not safe, are refused with a sentence.
 
 use lock_runtime::{LockConfig, LockError, LockManager};
-use tests::{PostgresServer, Proxy, TIME_LIMIT, connect, take_turn, within};
+use tests::{
+    LONG, PostgresServer, Proxy, TIME_LIMIT, connect, queued, release, take, take_turn, within,
+};
 
 use crate::{refused, server};
 
@@ -102,6 +104,31 @@ async fn a_standby_alone_is_unavailable() {
         server.addr()
     );
     take_turn(&connect(&*url).await, "key").await;
+}
+
+#[tokio::test]
+async fn a_host_that_refuses_the_user_is_passed_over() {
+    let builder = PostgresServer::builder().access("host all shop 127.0.0.1/32 reject");
+    let (refusing, serving) = tokio::join!(builder.start("tests/postgres"), server());
+    let (Some(refusing), Some(serving)) = (refusing, serving) else {
+        return;
+    };
+    serving.cmd("CREATE ROLE shop LOGIN SUPERUSER").await;
+    let url = |hosts: String| format!("postgres://shop@{hosts}/postgres");
+    let hosts = format!("{},{}", refusing.addr(), serving.addr());
+    let config = LockConfig::new(url(hosts)).unwrap();
+    let locks = connect(config.unavailable_wait_forever()).await;
+    take_turn(&locks, "key").await;
+    let guard = take(&locks, "key", LONG).await;
+    let waiter = queued(&locks, locks.lock("key").wait_forever()).await;
+    // The next host is asked first, which is the other one.
+    serving
+        .cmd("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = 'shop'")
+        .await;
+    release(guard).await;
+    release(within(TIME_LIMIT, waiter).await.unwrap()).await;
+    let both = format!("{0},{0}", refusing.addr());
+    assert!(refused(&url(both)).await.to_string().contains("pg_hba"));
 }
 
 #[tokio::test]

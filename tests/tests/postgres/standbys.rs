@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use lock_runtime::{LockConfig, LockError, LockGuard, LockManager};
 use tests::{
-    Fate, LONG, PostgresPair, PostgresServer, TIME_LIMIT, connect, eventually, release, take,
-    timed, within,
+    Fate, LONG, PostgresPair, PostgresServer, TIME_LIMIT, connect, eventually, queued, release,
+    take, timed, within,
 };
 use tokio::time::sleep;
 
@@ -278,6 +278,27 @@ async fn nothing_is_granted_once_the_server_waits_for_no_standby_any_more() {
     // It is found again without a new manager.
     set(&server, "synchronous_standby_names", "*").await;
     is_usable_again(&locks).await;
+}
+
+#[tokio::test]
+async fn waiters_keep_waiting_while_a_server_has_too_few_standbys() {
+    let Some((server, _standby, others)) = depending().await else {
+        return;
+    };
+    let config = LockConfig::new(format!("{}?replicas=1", server.url())).unwrap();
+    let locks = connect(config.unavailable_wait_forever()).await;
+    let guard = take(&others, "key", LONG).await;
+    let waiter = queued(&locks, locks.lock("key").wait_forever()).await;
+    let waiter = tokio::spawn(waiter);
+    set(&server, "synchronous_standby_names", "").await;
+    drop(guard);
+    let has_seen = async || {
+        let error = locks.health().await.last_error;
+        error.is_some_and(|it| it.message.contains("waits for 0 standbys"))
+    };
+    eventually(TIME_LIMIT, has_seen).await;
+    set(&server, "synchronous_standby_names", "*").await;
+    release(within(TIME_LIMIT, waiter).await.unwrap().unwrap()).await;
 }
 
 /// A commit that waits for a standby goes on as if that had answered once the server waits for none.

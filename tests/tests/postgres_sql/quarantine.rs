@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-use tests::PostgresServer;
+use tests::{PostgresHome, PostgresServer};
 use tokio::time::sleep;
 
 use crate::{
@@ -84,6 +84,24 @@ async fn nothing_is_granted_after_a_crash_until_forgotten_leases_have_ended() {
         .fences
         .unwrap();
     assert!(fences[0] > 0);
+}
+
+/// As on a machine that starts with a wrong clock.
+#[tokio::test]
+async fn what_was_noticed_while_the_clock_was_ahead_counts_from_now_on() {
+    let Some(home) = PostgresHome::start().await else {
+        return;
+    };
+    let mut sql = home.peer().await;
+    let schema = home.schema();
+    install(&mut sql, schema).await;
+    let ahead = format!("UPDATE {schema}.run SET noticed = clock_timestamp() + interval '1 hour'");
+    sql.rows(&ahead).await;
+    let left = format!("SELECT {schema}.quarantined({LONGEST})");
+    let first: u32 = sql.value(&left).await.parse().expect("a number");
+    assert!((1..=LONGEST).contains(&first), "{first}");
+    let is_past = format!("SELECT noticed <= clock_timestamp() FROM {schema}.run");
+    assert_eq!(sql.value(&is_past).await, "t", "it ends");
 }
 
 // Section: postgres.md#what-it-promises

@@ -8,6 +8,7 @@ pub(crate) mod inspect;
 pub(crate) mod names;
 pub(crate) mod parameters;
 pub(crate) mod pool;
+pub(crate) mod refusals;
 pub(crate) mod replies;
 pub(crate) mod row;
 pub(crate) mod session;

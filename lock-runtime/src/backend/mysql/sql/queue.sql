@@ -161,6 +161,14 @@ BEGIN
       END IF;
       INSERT INTO lock_runtime_primary (one, server, noticed) VALUES (TRUE, v_server, v_noticed)
         ON DUPLICATE KEY UPDATE noticed = IF(server = v_server, noticed, v_noticed), server = v_server;
+    ELSEIF v_noticed > {clock} THEN
+      -- What was noticed while the clock was ahead counts from now on, or it would last for as long as the clock has gone back.
+      {only a primary}
+      SET v_noticed = {clock};
+      IF EXISTS (SELECT 1 FROM lock_runtime_run WHERE server = v_server AND noticed > v_noticed) THEN
+        UPDATE lock_runtime_run SET noticed = v_noticed WHERE server = v_server;
+      END IF;
+      UPDATE lock_runtime_primary SET noticed = LEAST(noticed, v_noticed) WHERE server = v_server;
     END IF;
     SET p_left = GREATEST(0, CEIL((v_noticed - {clock}) / 1000 + p_longest));
   END IF;

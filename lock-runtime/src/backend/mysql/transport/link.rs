@@ -10,6 +10,7 @@ use super::open::Open;
 use super::server::Server;
 use crate::backend::mysql::protocol::answer::Answer;
 use crate::backend::mysql::protocol::call::Call;
+use crate::backend::sql::refusals::Refusals;
 use crate::backend::sql::session::Session;
 use crate::backend::sql::trouble::Trouble;
 use crate::backend::transport::connection::Connection;
@@ -22,6 +23,7 @@ pub(crate) struct Link<T> {
     dialer: Dialer,
     session: Session,
     connection: Connection<Result<Opened, Trouble>, Open<T>>,
+    refusals: Refusals,
 }
 
 /// An event of a link.
@@ -42,6 +44,7 @@ impl<T> Link<T> {
     pub(crate) fn new(number: usize, dialer: Dialer, session: Session, now: Moment) -> Self {
         Self {
             connection: Connection::new(number, dialer.hosts(), now),
+            refusals: Refusals::new(dialer.hosts()),
             dialer,
             session,
         }
@@ -166,18 +169,20 @@ impl<T> Link<T> {
     fn opened(&mut self, now: Moment, opened: Opened) -> LinkEvent<T> {
         let server = opened.server;
         self.session = server.session;
+        self.refusals.connected();
         self.connection.opened(now, Open::new(opened));
         LinkEvent::Opened(server)
     }
 
     fn failed(&mut self, now: Moment, trouble: Trouble) -> LinkEvent<T> {
+        let host = self.connection.backoff.server;
         let cause = trouble.cause();
         if trouble.is_refusal() {
             self.connection.refused(now, &cause);
         } else {
             self.connection.failed(now, &cause);
         }
-        LinkEvent::Failed(trouble)
+        LinkEvent::Failed(self.refusals.judge(host, trouble))
     }
 
     /// Drops the connection; a new one is opened at once, unless this one was opened just now.

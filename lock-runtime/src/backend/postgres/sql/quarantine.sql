@@ -12,6 +12,11 @@ BEGIN
     INSERT INTO run (noticed) VALUES (clock_timestamp()) ON CONFLICT DO NOTHING;
     SELECT r.noticed INTO since FROM run r WHERE r.one;
   END IF;
+  -- What was noticed while the clock was ahead counts from now on, or it would last for as long as the clock has gone back.
+  IF isfinite(since) AND since > clock_timestamp() THEN
+    since := clock_timestamp();
+    UPDATE run r SET noticed = since FROM (SELECT k.one FROM run k FOR UPDATE SKIP LOCKED) k WHERE r.one = k.one;
+  END IF;
   RETURN CASE WHEN isfinite(since) THEN millis_until(since + longest * interval '1 ms', clock_timestamp()) ELSE 0 END;
 END $$;
 

@@ -32,7 +32,7 @@ const FACTS: &str = "SELECT pg_catalog.pg_backend_pid(), pg_catalog.pg_is_in_rec
 
 /// Nothing may hide that the wait for a standby was cancelled.
 const SETTINGS: &str = "SELECT s('default_transaction_isolation', 'read committed', false), \
-     s('idle_session_timeout', '0', false), s('client_min_messages', 'warning', false)";
+     s('idle_session_timeout', '0', false), s('client_min_messages', 'warning', false), s('statement_timeout', '0', false)";
 
 /// Grants are refused once the first setting is another one than it is now, and the second one stays as it is.
 const DEPEND_ON_STANDBYS: &str = "SELECT \
