@@ -161,22 +161,11 @@ async fn acquire(
 ) -> Result<LockGuard, LockError> {
     let begun = Instant::now();
     let mut acquire = pin!(request(locks, args).acquire());
+    // Polled beside the question: else a lock that is granted meanwhile lies idle, and may end unreceived.
     let guard = tokio::select! {
         biased;
         guard = &mut acquire => guard?,
-        () = tokio::time::sleep(NOTICED) => {
-            if let Ok(status) = locks.status(key(&args.key)).await
-                && let Some(holder) = status.holders.first()
-            {
-                let event = Occurrence {
-                    event: "waiting",
-                    holder: Some(holder.into()),
-                    ..Occurrence::default()
-                };
-                reporter.say(event, &format!("waiting for {holder}"));
-            }
-            acquire.await?
-        }
+        () = say_who_holds(locks, args, reporter) => acquire.await?,
     };
     let waited = begun.elapsed();
     let fence = guard.fencing_token();
@@ -193,6 +182,21 @@ async fn acquire(
         );
     }
     Ok(guard)
+}
+
+/// Says after a while whom the caller waits for.
+async fn say_who_holds(locks: &LockManager, args: &RunArgs, reporter: Reporter<'_>) {
+    tokio::time::sleep(NOTICED).await;
+    if let Ok(status) = locks.status(key(&args.key)).await
+        && let Some(holder) = status.holders.first()
+    {
+        let event = Occurrence {
+            event: "waiting",
+            holder: Some(holder.into()),
+            ..Occurrence::default()
+        };
+        reporter.say(event, &format!("waiting for {holder}"));
+    }
 }
 
 /// Releases the lock, and says how it all ended.

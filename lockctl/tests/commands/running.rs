@@ -1,12 +1,14 @@
 //! `run`: the command, its exit code, its environment, and its turn.
 
-use std::{os::unix::fs::PermissionsExt as _, process::Stdio};
+use std::{os::unix::fs::PermissionsExt as _, process::Stdio, sync::Arc};
 
 use nix::sys::signal::Signal;
-use tests::{LONG, RedisServer, TIME_LIMIT, connect, eventually, release, take};
+use tests::{
+    LONG, Proxy, RedisServer, TIME_LIMIT, Verdict, connect, eventually, release, take, within,
+};
 use tokio::process::Command;
 
-use crate::support::{LOCKCTL, Running, ends, is_alive, objects, ran};
+use crate::support::{LOCKCTL, Running, ends, is_alive, lockctl, objects, ran};
 
 #[tokio::test]
 async fn a_commands_exit_code_is_returned() {
@@ -107,6 +109,45 @@ async fn a_lock_that_is_held_is_waited_for_or_skipped() {
     release(guard).await;
     assert_eq!(waits.line().await, "it ran");
     assert_eq!(waits.end().await.code, 0);
+}
+
+/// Else the lock lies idle until the answer comes, and a short lease ends before its command begins.
+#[tokio::test]
+async fn a_lock_that_is_granted_during_the_question_who_holds_it_is_used_at_once() {
+    let server = RedisServer::start().await;
+    let locks = connect(server.url()).await;
+    let guard = take(&locks, "nightly", LONG).await;
+    let proxy = Arc::new(Proxy::start(server.addr()));
+    let ways = Arc::clone(&proxy);
+    let owner = RedisServer::owner_key("nightly").into_bytes();
+    proxy.requests().inspect(move |bytes| {
+        // The request for the lock still passes, but no question after it.
+        if bytes.windows(owner.len()).any(|it| it == owner) {
+            ways.requests().hold();
+        }
+        Verdict::Pass
+    });
+    let run = [
+        "run", "nightly", "--wait", "forever", "--ttl", "60s", "--json",
+    ];
+    let run = [&run[..], &["--", "echo", "it ran"]].concat();
+    let mut command = lockctl(&server, &run);
+    command.env("LOCK_URL", proxy.url());
+    let mut waits = Running::start(command);
+    server.queued("nightly", 1).await;
+    proxy.replies().hold();
+    release(guard).await;
+    within(TIME_LIMIT, proxy.requests().held()).await;
+    proxy.requests().ignore();
+
+    // The grant arrives before the answer.
+    proxy.replies().pass();
+    proxy.requests().pass();
+    assert_eq!(waits.line().await, "it ran");
+    let ended = waits.end().await;
+    let said = objects(&ended.stderr);
+    let events: Vec<_> = said.iter().map(|it| &it["event"]).collect();
+    assert_eq!((ended.code, &events[..]), (0, &[&"granted".into()][..]));
 }
 
 #[tokio::test]
