@@ -2,7 +2,7 @@
 
 use std::process::Stdio;
 
-use tests::{LONG, RedisServer, TIME_LIMIT, connect, queued, release, take, within};
+use tests::{LONG, RedisServer, TIME_LIMIT, connect, eventually, queued, release, take, within};
 
 use crate::support::{lockctl, ran};
 
@@ -222,6 +222,36 @@ async fn a_doctor_finds_what_is_wrong() {
         others.iter().all(|it| it["severity"] == "fine"),
         "{others:?}"
     );
+}
+
+/// What `doctor` says of one check.
+async fn checked(server: &RedisServer, check: &str) -> serde_json::Value {
+    let findings = ran(server, &["doctor", "--json"]).await.objects();
+    let mut about = findings.into_iter().filter(|it| it["check"] == check);
+    about.next().unwrap()
+}
+
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn a_doctor_reports_no_refusal_of_writes_where_the_server_takes_them() {
+    // Nobody can write a file there.
+    let server = RedisServer::builder()
+        .arg("--dir", "/proc")
+        .arg("--save", "3600 1")
+        .arg("--stop-writes-on-bgsave-error", "no")
+        .start()
+        .await;
+    server.cmd(&["BGSAVE"]).await;
+    eventually(TIME_LIMIT, async || {
+        let info = server.cmd(&["INFO", "persistence"]).await;
+        let info: String = redis::from_redis_value(info).unwrap();
+        info.contains("rdb_last_bgsave_status:err")
+    })
+    .await;
+    let writes = checked(&server, "writes").await;
+    assert_eq!(writes["severity"], "notice", "{writes}");
+    let locks = connect(server.url()).await;
+    release(take(&locks, "key", LONG).await).await;
 }
 
 #[tokio::test]

@@ -236,23 +236,43 @@ fn persistence(facts: &Facts) -> Finding {
 
 /// Whether the server refuses writes because it could not save.
 fn writes(facts: &Facts) -> Finding {
-    let failed = ["rdb_last_bgsave_status", "aof_last_write_status"];
-    let failed = failed
-        .iter()
-        .find(|name| !matches!(facts.text(name), "ok" | ""));
-    match failed {
-        None if facts.number("loading") == 1 => Finding::fine(
-            "writes",
-            "the server is loading its data",
-        )
-        .but(Warning, "until it is done, nobody can lock", "wait"),
-        None => Finding::fine("writes", "accepted"),
-        Some(name) => Finding::fine("writes", format!("{name} is {}", facts.text(name))).but(
-            Error,
-            "a server that cannot save refuses writes: nobody can lock or renew",
-            "look into the server's log; the disk may be full",
-        ),
+    let failed = |name: &str| !matches!(facts.text(name), "ok" | "");
+    let snapshot = failed("rdb_last_bgsave_status");
+    if failed("aof_last_write_status") {
+        return writes_refused(facts, "aof_last_write_status");
     }
+    if snapshot && stops_at_failed_snapshot(facts) {
+        return writes_refused(facts, "rdb_last_bgsave_status");
+    }
+    if facts.number("loading") == 1 {
+        let found = "the server is loading its data";
+        return Finding::fine("writes", found).but(
+            Warning,
+            "until it is done, nobody can lock",
+            "wait",
+        );
+    }
+    Finding::fine("writes", "accepted").unless(
+        !snapshot,
+        Notice,
+        "the last snapshot failed, but the settings of the server let it accept writes",
+        "look into the server's log; the disk may be full",
+    )
+}
+
+fn writes_refused(facts: &Facts, name: &str) -> Finding {
+    Finding::fine("writes", format!("{name} is {}", facts.text(name))).but(
+        Error,
+        "a server that cannot save refuses writes: nobody can lock or renew",
+        "look into the server's log; the disk may be full",
+    )
+}
+
+/// Whether a failed snapshot stops writes. Settings that are unknown count as the defaults.
+fn stops_at_failed_snapshot(facts: &Facts) -> bool {
+    let stops = facts.text("stop-writes-on-bgsave-error") != "no";
+    let save = facts.values.get("save");
+    stops && save.is_none_or(|it| !it.trim().is_empty())
 }
 
 /// How many replicas are looked at.
@@ -370,6 +390,14 @@ fn clock(facts: &Facts) -> Option<Finding> {
 mod tests {
     use super::*;
 
+    fn facts<const N: usize>(lines: [(&str, &str); N]) -> Facts {
+        let lines = lines.map(|(name, value)| (name.to_owned(), value.to_owned()));
+        Facts {
+            values: lines.into(),
+            ..Facts::default()
+        }
+    }
+
     #[test]
     fn versions_are_warned_of_whose_scripts_ignore_missing_replicas() {
         for (version, severity) in [
@@ -379,27 +407,51 @@ mod tests {
             ("6.2.7", Severity::Fine),
             ("7.0.15", Severity::Fine),
         ] {
-            let line = ("redis_version".to_owned(), version.to_owned());
-            let facts = Facts {
-                values: [line].into(),
-                ..Facts::default()
-            };
+            let facts = facts([("redis_version", version)]);
             assert_eq!(super::version(&facts).severity, severity, "{version}");
         }
     }
 
     #[test]
     fn replicas_that_no_server_can_have_take_no_time() {
-        let lines = [
-            ("connected_slaves", u64::MAX.to_string()),
-            ("slave0", "ip=127.0.0.1,state=online,lag=3".to_owned()),
-        ];
-        let lines = lines.map(|(name, value)| (name.to_owned(), value));
-        let facts = Facts {
-            values: lines.into(),
-            ..Facts::default()
-        };
+        let most = u64::MAX.to_string();
+        let facts = facts([
+            ("connected_slaves", &*most),
+            ("slave0", "ip=127.0.0.1,state=online,lag=3"),
+        ]);
         let found = replicas(&facts).found;
         assert!(found.contains("heard of 3 s ago"), "{found}");
+    }
+
+    #[test]
+    fn a_failed_snapshot_stops_writes_by_the_settings_alone() {
+        const POINTS: &str = "3600 1";
+        for (stops, save, severity) in [
+            (Some("yes"), Some(POINTS), Error),
+            (Some("no"), Some(POINTS), Notice),
+            (Some("yes"), Some(""), Notice),
+            // Unknown.
+            (None, Some(POINTS), Error),
+            (Some("yes"), None, Error),
+            (None, None, Error),
+        ] {
+            let mut facts = facts([("rdb_last_bgsave_status", "err")]);
+            let settings = [("stop-writes-on-bgsave-error", stops), ("save", save)];
+            for (name, value) in settings {
+                let value = value.map(|it| (name.to_owned(), it.to_owned()));
+                facts.values.extend(value);
+            }
+            assert_eq!(writes(&facts).severity, severity, "{stops:?} {save:?}");
+        }
+    }
+
+    #[test]
+    fn a_failed_write_to_the_log_stops_writes_whatever_the_settings() {
+        let facts = facts([
+            ("aof_last_write_status", "err"),
+            ("stop-writes-on-bgsave-error", "no"),
+            ("save", ""),
+        ]);
+        assert_eq!(writes(&facts).severity, Error);
     }
 }
