@@ -231,6 +231,22 @@ async fn checked(server: &RedisServer, check: &str) -> serde_json::Value {
     about.next().unwrap()
 }
 
+#[tokio::test]
+async fn a_doctor_finds_that_grants_are_not_synced_during_a_rewrite() {
+    let server = RedisServer::builder()
+        .append_only()
+        .arg("--no-appendfsync-on-rewrite", "yes")
+        .start()
+        .await;
+    let persistence = checked(&server, "persistence").await;
+    assert_eq!(persistence["severity"], "notice", "{persistence}");
+    let advice = persistence["advice"].as_str().unwrap();
+    assert!(
+        advice.contains("no-appendfsync-on-rewrite no"),
+        "{persistence}"
+    );
+}
+
 #[cfg(target_os = "linux")]
 #[tokio::test]
 async fn a_doctor_reports_no_refusal_of_writes_where_the_server_takes_them() {

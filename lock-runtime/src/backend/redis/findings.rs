@@ -210,7 +210,7 @@ fn persistence(facts: &Facts) -> Finding {
     let advice =
         "appendonly yes and appendfsync always, where locks must survive a crash of the server";
     if aof && (fsync == "always") {
-        return Finding::fine("persistence", "appendonly yes, appendfsync always");
+        return synced(facts);
     }
     if aof {
         let found = format!(
@@ -231,6 +231,20 @@ fn persistence(facts: &Facts) -> Finding {
         Warning,
         "a restart forgets held locks, which then have two holders until the next renewal; fencing tokens go on growing",
         advice,
+    )
+}
+
+/// A server that syncs each write; one setting makes an exception while it saves.
+fn synced(facts: &Facts) -> Finding {
+    let found = "appendonly yes, appendfsync always";
+    if facts.text("no-appendfsync-on-rewrite") != "yes" {
+        return Finding::fine("persistence", found);
+    }
+    Finding::fine("persistence", format!("{found}, no-appendfsync-on-rewrite yes")).but(
+        Notice,
+        "a crash during a snapshot or a rewrite may forget the grants since its start: locks that the server forgets have \
+         two holders until the next renewal",
+        "CONFIG SET no-appendfsync-on-rewrite no, and in redis.conf, where locks must survive a crash of the server",
     )
 }
 

@@ -21,9 +21,10 @@ const CLIENT_ID: &[&str] = &["CLIENT", "ID"];
 const CLIENT_KILL: &[&str] = &["CLIENT", "KILL", "ID", "9223372036854775807"];
 
 /// The questions in their order; the clock follows.
-const FACTS: [Fact; 9] = [
+const FACTS: [Fact; 10] = [
     Fact::Info,
     Fact::Config("appendfsync"),
+    Fact::Config("no-appendfsync-on-rewrite"),
     Fact::Config("save"),
     Fact::Config("stop-writes-on-bgsave-error"),
     Fact::Config("min-replicas-*"),
