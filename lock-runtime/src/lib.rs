@@ -267,7 +267,7 @@ pub use lock_macros::key;
 /// | `key` | a string; expressions over the arguments in braces, with or without a format spec; or several strings in an array, `["acct:{from}", "acct:{to}"]`, taken all or none | required, unless there is a `ticket` |
 /// | `ticket` | an expression for a [`Ticket`], whose lock is adopted; not with `key`, `mode`, `permits`, `take`, `max_waiters`, `reentrant` | none |
 /// | `ttl` | `"1m 30s"`, units `h`, `m`, `s`, `ms`, or an expression of type `Duration` over the arguments; 100 ms to 24 h | [`LockConfig::ttl`] |
-/// | `wait` | written as `ttl`, without its bounds: `"0s"` tries once; or `"forever"` | [`LockConfig::wait`] |
+/// | `wait` | written as `ttl`, at most 24 h: `"0s"` tries once; or `"forever"` | [`LockConfig::wait`] |
 /// | `renew` | `true`; `false`: a fixed lease, and the body is stopped at its end | `true` |
 /// | `min_hold` | `"1m"`, written as `ttl`, at most 24 h: nobody else gets the lock before this time has passed since the grant, even if the body ends sooner, panics or is dropped; the caller does not wait. A reentrant call ignores it | none |
 /// | `max_hold` | `"10m"`, written as `ttl`, 10 ms to 24 h: the lock is held for at most this long; then the body is stopped, or notified with `on_lost = "notify"`. In a reentrant call, it stops only the inner call | none |

@@ -25,7 +25,7 @@ Exit codes:
    10  status, release: nobody holds the lock; log, last: no grant is known
    20  doctor: the worst finding is a warning; graph: some holders or servers do not answer
    21  doctor: there is an error; graph: there is a deadlock
-   69  the store cannot be asked
+   69  the store cannot be reached, or refuses to serve
    73  run: the lock was lost, or --max-hold was over, before the command had ended
    74  run: the lock stayed held or cooling down until the wait was over, or the queue was full
    75  run --skip: the lock is held or cooling down
@@ -272,10 +272,10 @@ pub(crate) struct RunArgs {
     /// Does not wait: if the lock is held or cooling down, says so and ends with 75
     #[arg(long)]
     pub(crate) skip: bool,
-    /// Alone, or beside other readers
+    /// Holds it alone, or shares it with other readers
     #[arg(long, value_enum, default_value_t = Mode::Exclusive)]
     pub(crate) mode: Mode,
-    /// Beside up to this many holders in all
+    /// Shares it among up to this many holders
     #[arg(long, value_name = "N", conflicts_with = "mode")]
     pub(crate) permits: Option<u32>,
     /// Does not wait if so many others wait: says so and ends with 74
@@ -293,7 +293,7 @@ pub(crate) struct RunArgs {
     /// How long the command has between SIGTERM and SIGKILL
     #[arg(long, value_parser = parse, default_value = "5s", value_name = "TIME")]
     pub(crate) grace: Duration,
-    /// Says nothing on stderr
+    /// Writes only failures to stderr
     #[arg(long, short)]
     pub(crate) quiet: bool,
     /// The command and its arguments
@@ -379,7 +379,7 @@ pub(crate) struct ReleaseArgs {
     /// Takes it from holders who are still working
     #[arg(long, required_unless_present = "ask")]
     pub(crate) force: bool,
-    /// Asks the holders to yield, who decide when they release it
+    /// Asks the holders to yield; they decide when to release it
     #[arg(long, conflicts_with_all = ["force", "yes"])]
     pub(crate) ask: bool,
     /// With `--force`: does not wait for a confirmation

@@ -30,7 +30,7 @@ pub(crate) enum Exit {
     Contended,
     /// `run --skip`: the lock is held or cooling down.
     Skipped,
-    /// `release`, `bench`: the user said no, or could not be asked.
+    /// `release`: the user said no, or could not be asked.
     Refused,
     /// `run`: the command's own code, or 128 and the number of the signal that ended it.
     Command(u8),

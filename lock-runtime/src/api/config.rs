@@ -43,9 +43,11 @@ use crate::types::tls::Tls;
 /// | `redis+redlock://[user:password@]host[:port],…[/db]` | a majority of 3, 5 or 7 independent servers; [`quarantine`](Self::quarantine) is on |
 /// | `rediss+redlock://…` | the same, encrypted; needs the feature `tls` |
 /// | `redis+setnx://[user:password@]host[:port][/db]` | a Redis server whose locks are shared with clients of the setnx protocol; `stamp` and `offset` say how those write times |
+/// | `rediss+setnx://…` | the same, encrypted; needs the feature `tls` |
 ///
-/// `valkey://` and `valkeys://` mean the same as `redis://` and `rediss://`. In the URL, all
-/// settings but `clock`, `credentials` and `tls` have the names of their setters:
+/// `valkey://`, `valkeys://`, `mariadb://` and `postgresql://` mean the same as `redis://`, `rediss://`, `mysql://` and
+/// `postgres://`. In the URL, all settings but `clock`, `credentials` and `tls` have the names of their setters, and
+/// `wait=forever`, `unavailable_wait=forever` and `lazy=true` stand for the others:
 /// `redis://127.0.0.1?ttl=1m+30s&wait=forever`. With [`from_env`](Self::from_env), environment
 /// variables such as `LOCK_TTL` override the URL. Setters override both. Durations are written as
 /// in the attribute.

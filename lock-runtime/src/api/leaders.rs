@@ -9,8 +9,8 @@ use crate::types::leader::Leader;
 
 /// The leaders of an [`Election`](crate::Election), from [`observe`](crate::Election::observe).
 ///
-/// It is no handle: it ends when the manager was shut down, or its last handle and the last guard
-/// were dropped. It keeps the leaders that nobody has read yet, so a task that does nothing else
+/// It does not keep the manager running: it ends when the manager was shut down, or its last handle and the last
+/// guard were dropped. It keeps the leaders that nobody has read yet, so a task that does nothing else
 /// should read it.
 ///
 /// ```
@@ -35,7 +35,7 @@ impl Leaders {
         Self { shown }
     }
 
-    /// The next leader; `None` at the end of the manager. Dropping the future loses no leader.
+    /// The next leader; `None` once the manager has ended. Dropping the future loses no leader.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")]

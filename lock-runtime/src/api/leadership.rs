@@ -97,7 +97,7 @@ impl Leadership {
         &self.guard
     }
 
-    /// Hands the lead to the next candidate, and returns at once.
+    /// Resigns: the next candidate leads. Returns at once.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")]

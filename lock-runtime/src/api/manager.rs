@@ -229,7 +229,8 @@ impl LockManager {
     /// # Errors
     ///
     /// [`LockError::Unavailable`] if the server cannot be reached or refuses to serve,
-    /// [`LockError::ShutDown`] after a shutdown.
+    /// [`LockError::ShutDown`] after a shutdown, [`LockError::InvalidOptions`] on a store without
+    /// [`Capabilities::list`](crate::Capabilities::list).
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")]
@@ -254,8 +255,9 @@ impl LockManager {
     ///
     /// # Errors
     ///
-    /// [`LockError::Unavailable`] if the server cannot be reached or refuses to serve,
-    /// [`LockError::ShutDown`] after a shutdown.
+    /// [`LockError::Unavailable`] if the server, or a master of a cluster, cannot be reached or
+    /// refuses to serve, [`LockError::ShutDown`] after a shutdown, [`LockError::InvalidOptions`] on a
+    /// store without [`Capabilities::list`](crate::Capabilities::list).
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")]
@@ -314,7 +316,7 @@ impl LockManager {
     }
 
     /// Checks the assumptions of the promises on this store: the version of the server, its
-    /// persistence and eviction, missing rights, its distance, and so on. Takes no lock. Some
+    /// persistence and eviction, missing rights, the round trip, and so on. Takes no lock. Some
     /// checks need more rights than locks do; checks that are skipped for lack of permission are
     /// reported as a [`Notice`](Severity::Notice).
     ///
@@ -360,7 +362,9 @@ impl LockManager {
     /// # Errors
     ///
     /// [`LockError::InvalidKey`] if `key` is no valid name, [`LockError::Unavailable`] if the
-    /// server cannot be reached or refuses to serve, [`LockError::ShutDown`] after a shutdown.
+    /// server cannot be reached or refuses to serve, [`LockError::ShutDown`] after a shutdown,
+    /// [`LockError::InvalidOptions`] on a store without
+    /// [`Capabilities::force_release`](crate::Capabilities::force_release).
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")]

@@ -36,7 +36,7 @@ const IN_A_TASK: &str = "`testing::Locks` runs in the runtime of its test, which
 /// let request = locks.lock("nightly").ttl(Duration::from_secs(30)).try_once();
 /// match request.acquire().await {
 ///     Ok(guard) => guard.hold(async { println!("the report is written") }).await?,
-///     Err(LockError::Contended { .. }) => println!("another machine is at it"),
+///     Err(LockError::Contended { .. }) => println!("another machine is writing it"),
 ///     Err(error) => return Err(error),
 /// }
 /// # Ok(()) }
@@ -75,7 +75,8 @@ impl LockRequest {
         self.wait_forever()
     }
 
-    /// The lease: how long the lock survives a crash of its holder.
+    /// The lease: how long the lock survives a crash of its holder; 100 ms to 24 h. The default is the manager's,
+    /// [`LockConfig::ttl`](crate::LockConfig::ttl).
     ///
     /// ```
     /// use std::time::Duration;
@@ -92,7 +93,8 @@ impl LockRequest {
         self
     }
 
-    /// How long to wait for a held lock; zero tries once. The first answer of the server may take
+    /// How long to wait for a held lock; zero tries once. The default is the manager's,
+    /// [`LockConfig::wait`](crate::LockConfig::wait). The first answer of the server may take
     /// up to 750 ms, even if this is shorter. Without a connection, a request with zero fails at
     /// once.
     ///

@@ -35,7 +35,7 @@ pub struct Capabilities {
     pub ask: bool,
     /// The last grants of a lock can be remembered: [`LockConfig::history`](crate::LockConfig::history).
     pub history: bool,
-    /// Every acquisition has a larger fencing token than those before it.
+    /// Every exclusive acquisition has a larger fencing token than those before it.
     pub fencing: bool,
     /// Waiters are served in the order in which they came.
     pub fair: bool,

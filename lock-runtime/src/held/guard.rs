@@ -180,11 +180,12 @@ impl LockGuard {
     /// }
     /// # Ok(()) }
     /// ```
+    #[must_use]
     pub fn remaining(&self) -> Duration {
         self.lease.remaining()
     }
 
-    /// Whether the lock is surely held at this moment. After `true`, nobody else gets it for the
+    /// Whether the lock is certain to be held at this moment. After `true`, nobody else gets it for the
     /// *margin*: 2 % of the ttl, at least 50 ms and at most a quarter of the ttl. For a guard that
     /// has joined, it is false once the guard that took the lock has released it, or a limit of its
     /// own has passed.
@@ -199,6 +200,7 @@ impl LockGuard {
     /// }
     /// # Ok(()) }
     /// ```
+    #[must_use]
     pub fn is_held(&self) -> bool {
         current::acts_under(&self.lease);
         self.lease.is_held()
@@ -253,11 +255,12 @@ impl LockGuard {
     /// for page in 0..3 {
     ///     println!("indexes page {page}");
     ///     if guard.is_asked() {
-    ///         break; // lets the process go on that is about to replace this one
+    ///         break; // makes way for the process that replaces this one
     ///     }
     /// }
     /// # Ok(()) }
     /// ```
+    #[must_use]
     pub fn is_asked(&self) -> bool {
         self.lease.is_asked()
     }
@@ -361,13 +364,13 @@ impl LockGuard {
         }
     }
 
-    /// Lets a writer go on as a reader, and lets in the readers who are next in the queue. Nobody else
-    /// has the lock in between, so the reader finds what the writer has left. The fencing token stays
+    /// Turns a writer into a reader, and admits the readers at the head of the queue. Nobody else has the
+    /// lock in between, so the reader finds what the writer has left. The fencing token stays
     /// the same, and so do the lease, [`max_hold`](crate::LockRequest::max_hold) and
     /// [`min_hold`](crate::LockRequest::min_hold), which count from the grant.
     ///
-    /// The guard of the writer is over at once, and no body runs under it any more, nor under those that
-    /// have joined it. There is no way back: two readers who both want to write would wait for each
+    /// The writer's guard ends at once: no body runs under it any more, nor under those that have joined
+    /// it. There is no way back: two readers who both want to write would wait for each
     /// other for ever, so release the lock and take it again.
     ///
     /// If an answer is lost, the store is asked again until the lease ends. If the future is
@@ -490,6 +493,7 @@ impl LockGuard {
 /// assert!(request.run(async |_| fence()).await?.is_some() && fence().is_none());
 /// # Ok(()) }
 /// ```
+#[must_use]
 pub fn current() -> Option<LockGuard> {
     current::innermost().map(LockGuard::joined)
 }

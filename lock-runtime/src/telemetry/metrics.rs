@@ -34,19 +34,19 @@ macro_rules! describe {
 }
 
 metrics! {
-    counter ATTEMPTS = "lock_attempts_total", Count, "Locks that were asked for";
-    counter OUTCOMES = "lock_outcomes_total", Count, "What came of it: granted, cancelled, or the kind of error";
+    counter ATTEMPTS = "lock_attempts_total", Count, "Attempts to acquire a lock";
+    counter OUTCOMES = "lock_outcomes_total", Count, "Results of these attempts: granted, cancelled, or the kind of error";
     gauge WAITING = "lock_waiting", Count, "Acquisitions without an answer so far";
     histogram WAIT = "lock_wait_seconds", Seconds, "From the request to its outcome";
     gauge HELD = "lock_held", Count, "Locks from their grant until the server has confirmed the release";
     histogram HOLD = "lock_hold_seconds", Seconds, "From the grant to the end of the work or of the lease";
     histogram HANDOVER = "lock_handover_seconds", Seconds, "From the end of the work until the server has handed the lock on, or freed it";
     counter RENEWALS = "lock_renewals_total", Count, "Leases that were renewed";
-    counter LATE = "lock_renewals_late_total", Count, "Those of them that had less than a third of the ttl left";
+    counter LATE = "lock_renewals_late_total", Count, "Renewals with less than a third of the ttl left";
     counter RENEWAL_FAILURES = "lock_renewal_failures_total", Count, "Renewals that failed, and are tried again until the lease ends";
     counter LOST = "lock_lost_total", Count, "Leases that ended while they were held";
     counter LIMITED = "lock_limited_total", Count, "Leases that lasted for as long as they may, by max_hold or without renewals";
-    counter OVERRUNS = "lock_overruns_total", Count, "Bodies that finished in a turn that outlasted the lease";
+    counter OVERRUNS = "lock_overruns_total", Count, "Bodies that finished in a poll that outlasted the lease";
     counter RELEASE_FAILURES = "lock_release_failures_total", Count, "Releases that failed: the lock stays until its ttl";
     counter CONNECTS = "lock_connects_total", Count, "Connections that were opened, the first ones included";
     counter DISCONNECTS = "lock_disconnects_total", Count, "Connections that broke";

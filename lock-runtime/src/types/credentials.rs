@@ -40,7 +40,7 @@ impl Credentials {
         }
     }
 
-    /// The default user's.
+    /// A password for the server's default user.
     pub fn password(password: impl Into<String>) -> Self {
         Self {
             user: None,

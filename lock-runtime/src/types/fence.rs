@@ -2,11 +2,11 @@
 
 use std::fmt;
 
-/// A number that is larger for every later acquisition of the same lock.
+/// A number that grows with the acquisitions of a lock: that of a writer is larger than all before.
 ///
-/// Send it with every write: a database that rejects numbers lower than the highest it has seen
-/// accepts no write of an overtaken holder. See Martin Kleppmann, *How to do distributed locking*
-/// (2016).
+/// Send it with every write: a database that rejects numbers lower than the highest of a writer that it has seen
+/// accepts no write of an overtaken holder. Holders that share the lock may have the same number. See Martin Kleppmann,
+/// *How to do distributed locking* (2016).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub struct FencingToken(u64);

@@ -15,7 +15,7 @@ use crate::types::ticket_id::TicketId;
 ///
 /// Send it as text: it is displayed, parsed, and with the feature `serde` serialised as one. Its
 /// text names the lock and contains a secret: whoever has it can adopt the lock. Its `Debug`
-/// output leaves the secret out.
+/// output has only the first 8 of 32 digits.
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread")]

@@ -81,7 +81,13 @@ pub(crate) async fn run(store: &StoreArgs, args: &RunArgs, output: &Output) -> D
                 holder: holder.as_deref().map(Into::into),
                 ..Occurrence::default()
             };
-            reporter.say(event, &format!("held by {who}: skipped"));
+            let cools_down = holder.as_deref().is_some_and(|it| it.cooling_down);
+            let line = if cools_down {
+                "cooling down: skipped".to_owned()
+            } else {
+                format!("held by {who}: skipped")
+            };
+            reporter.say(event, &line);
             return Ok(Exit::Skipped);
         }
         Ok(Err(error)) => return Err(error.into()),

@@ -21,6 +21,7 @@ impl LockError {
     /// assert!(refused.is_err_and(|error| error.is_retryable()));
     /// # Ok(()) }
     /// ```
+    #[must_use]
     pub fn is_retryable(&self) -> bool {
         matches!(self, Self::Contended { .. } | Self::Unavailable { .. })
     }
@@ -40,6 +41,7 @@ impl LockError {
     /// be longer than 1 s.
     ///
     /// For [`Unavailable`](Self::Unavailable), it is 1 s.
+    #[must_use]
     pub fn retry_after(&self) -> Option<Duration> {
         match self {
             Self::Contended { holder, .. } => {
@@ -71,6 +73,7 @@ impl LockError {
     /// assert!(!refused.public_message().contains("order:7")); // for clients
     /// # Ok(()) }
     /// ```
+    #[must_use]
     pub fn public_message(&self) -> &'static str {
         match self {
             Self::Contended {
@@ -91,7 +94,7 @@ impl LockError {
                  look at its result before trying again"
             }
             Self::InvalidTicket { .. } => {
-                "this is over, or somebody else has taken it over: begin again if it has not been done"
+                "this has expired, or somebody else has taken it over: begin again if it has not been done"
             }
             Self::NotConfigured
             | Self::AlreadyInstalled

@@ -103,7 +103,7 @@ pub enum LockError {
     /// The caller already runs under this lock, and would wait for itself. This is noticed across
     /// `join!` and `select!` too. Spawned tasks are different work, and wait.
     #[error(
-        "lock `{key}` is held by the very work that asks for it, which would wait for itself: \
+        "lock `{key}` is already held by the work that asks for it, which would wait for itself: \
          call the part that needs the lock without taking it again, or make the inner one `reentrant`"
     )]
     #[non_exhaustive]
