@@ -156,7 +156,7 @@ lint: ## Checks format, lints, documents and the direction of imports
 	$(FLOORS) -- lock-runtime/src/backend/redis 'lua < protocol < address.rs | findings.rs | opening.rs < sentinel < inspect | transport < connected.rs < mod.rs < queries.rs | cluster | redlock < target.rs | fuzzing.rs'
 	$(FLOORS) -- lock-runtime/src/backend/postgres 'address.rs | asking.rs | protocol | sql < transport < findings.rs | functions.rs < diagnosis.rs < connection.rs < mod.rs < target.rs | fuzzing.rs'
 	$(FLOORS) -- lock-runtime/src/backend/mysql 'address.rs | protocol | sql < transport < findings.rs | procedures.rs < diagnosis.rs < connection.rs < mod.rs < target.rs | fuzzing.rs'
-	$(FLOORS) -- lock-runtime/src/backend/sql 'names.rs | parameters.rs | row.rs | session.rs | time_limit.rs | trouble.rs | upkeep.rs < steps.rs < batch.rs < replies.rs < inspect | fuzzing.rs < pool.rs < mod.rs'
+	$(FLOORS) -- lock-runtime/src/backend/sql 'names.rs | parameters.rs | row.rs | session.rs | time_limit.rs | trouble.rs | upkeep.rs < refusals.rs | steps.rs < batch.rs < replies.rs < inspect | fuzzing.rs < pool.rs < mod.rs'
 	$(FLOORS) -- lock-runtime/src/backend/etcd 'address.rs | protocol < queue < transport < findings.rs < diagnosis.rs | inspect.rs | fuzzing.rs < mod.rs'
 	$(FLOORS) -- lock-runtime/src/backend/zookeeper 'address.rs | protocol < call.rs | session.rs < queue | transport < findings.rs < inspect.rs < diagnosis.rs < mod.rs < queries.rs | fuzzing.rs'
 	RUSTDOCFLAGS='-D warnings' cargo doc --workspace --all-features --no-deps
