@@ -251,3 +251,16 @@ async fn a_locked_account_and_a_missing_owner_are_lasting_reasons() {
     let text = why(&connect(config()).await).await;
     assert!(text.contains("locked"), "{text}");
 }
+
+#[tokio::test]
+async fn what_one_of_several_servers_refuses_for_good_another_one_may_serve() {
+    let (Some(one), Some(other)) = (server().await, server().await) else {
+        return;
+    };
+    other.cmd("CREATE DATABASE late").await;
+    let hosts = format!("{},{}", one.addr(), other.addr());
+    let locks = connect(&*format!("mysql://root@{hosts}/late")).await;
+    take_turn(&locks, "key").await;
+    let text = invalid(&format!("mysql://root@{hosts}/none")).await;
+    assert!(text.contains(&other.addr().to_string()), "{text}");
+}

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use lock_runtime::LockConfig;
-use tests::{LONG, PostgresServer, TIME_LIMIT, connect, queued, release, take, within};
+use tests::{LONG, PostgresServer, TIME_LIMIT, connect, eventually, queued, release, take, within};
 use tokio::time::sleep;
 
 /// Each of them changes how a server reads, plans, writes or cuts off a statement.
@@ -78,4 +78,28 @@ async fn locks_do_not_depend_on_the_settings_of_the_role() {
     let listed = within(TIME_LIMIT, locks.list("m*")).await;
     assert_eq!(listed.unwrap().len(), 1);
     release(permit).await;
+}
+
+/// Only the functions' own time limit tells that a call has waited for a row.
+// Section: postgres.md#what-it-promises
+#[tokio::test]
+async fn a_time_limit_of_the_role_ends_no_wait_for_a_row() {
+    let Some(server) = PostgresServer::start("tests/postgres").await else {
+        return;
+    };
+    let role = "CREATE ROLE shop LOGIN; GRANT CREATE ON DATABASE postgres TO shop; \
+                ALTER ROLE shop SET statement_timeout = '300ms'";
+    server.cmd(role).await;
+    let config = LockConfig::new(format!("postgres://shop@{}/postgres", server.addr())).unwrap();
+    let locks = connect(config.unavailable_wait_forever()).await;
+    release(take(&locks, "key", LONG).await).await;
+    let mut peer = server.peer().await;
+    peer.rows("BEGIN; SELECT FROM lock_runtime.lock FOR UPDATE")
+        .await;
+    let next = tokio::spawn(locks.lock("key").wait_forever().acquire());
+    let waits = "SELECT count(*) FROM pg_stat_activity WHERE usename = 'shop' AND wait_event_type = 'Lock' \
+                 AND clock_timestamp() - query_start > '400ms'";
+    eventually(TIME_LIMIT, async || server.cmd(waits).await == ["1"]).await;
+    peer.rows("COMMIT").await;
+    release(within(TIME_LIMIT, next).await.unwrap().unwrap()).await;
 }

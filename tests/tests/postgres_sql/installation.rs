@@ -24,7 +24,7 @@ async fn several_that_install_at_once_install_one_schema() {
         installed.unwrap();
     }
     let mut peer = Peer::new(&home).await;
-    assert_eq!(peer.call("version()").await[0][0].as_deref(), Some("8"));
+    assert_eq!(peer.call("version()").await[0][0].as_deref(), Some("9"));
     peer.take("lock:{a}", 1).await;
 }
 

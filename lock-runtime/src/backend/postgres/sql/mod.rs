@@ -1,7 +1,7 @@
 //! Schema and functions as one script: the one list of the files that it is joined from.
 
 /// The version of the schema that this build installs.
-pub(crate) const VERSION: i32 = 8;
+pub(crate) const VERSION: i32 = 9;
 
 /// The text with the variables `:"schema"`, `:'schema'` and `:'version'`, as `psql` writes them.
 const TEMPLATE: &str = concat!(
