@@ -30,7 +30,7 @@ const FACTS: &str = "SELECT pg_catalog.pg_backend_pid(), pg_catalog.pg_is_in_rec
      s('transaction_read_only'), s('server_version_num'), s('server_encoding'), \
      s('default_transaction_isolation'), s('client_min_messages'), s('synchronous_standby_names'), s('synchronous_commit')";
 
-/// Nothing may hide that the wait for a standby was cancelled.
+/// Nothing may hide that the wait for a standby was cancelled, and only the functions' own time limit tells a wait for a row.
 const SETTINGS: &str = "SELECT s('default_transaction_isolation', 'read committed', false), \
      s('idle_session_timeout', '0', false), s('client_min_messages', 'warning', false), s('statement_timeout', '0', false)";
 
