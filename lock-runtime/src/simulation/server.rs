@@ -29,6 +29,9 @@ pub(super) const SILENCE: Duration = Duration::from_secs(3);
 /// By how much the clock of a server that is right is ahead of the clients'.
 pub(super) const AHEAD: Duration = Duration::from_secs(3600);
 
+/// Who waits with less may give up, and stay: its leave is sent for three ttls, and connections may break for as long.
+const BRIEF: Duration = Duration::from_secs(2);
+
 /// One server and its locks.
 #[derive(Clone)]
 pub(super) struct Server {
@@ -127,13 +130,14 @@ impl Server {
         leases
     }
 
-    /// Who has a lock or waits for one.
+    /// Who has a lock, or waits for one that is not brief.
     pub(super) fn tokens(&self, now: Moment) -> impl Iterator<Item = (usize, Token)> {
         let now = self.shows(now);
         self.locks.values().flat_map(move |lock| {
             let holders = lock.holders.iter().filter(move |it| now < it.until);
             let holders = holders.filter_map(|it| Some((it.client, it.token?)));
-            let waiters = lock.queue.values().map(|it| (it.client, it.token));
+            let waiters = lock.queue.values().filter(|it| it.ttl >= BRIEF);
+            let waiters = waiters.map(|it| (it.client, it.token));
             holders.chain(waiters)
         })
     }

@@ -82,7 +82,7 @@ fn a_leave_that_is_refused_is_sent_less_and_less_and_not_for_ever() {
     let (mut peer, _) = Peer::waiting();
     peer.queue.submit(peer.now, Request::Abandon(ID));
     let mut sent = 0;
-    for _ in 0..400 {
+    for _ in 0..800 {
         for leave in peer.queue.calls() {
             assert!(matches!(leave.call, Call::Leave(_)));
             peer.fail(leave, Trouble::not_now("NOREPLICAS"));
