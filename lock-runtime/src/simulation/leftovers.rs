@@ -7,6 +7,7 @@ use fastrand::Rng;
 
 use super::refusals::Right;
 use super::seeds::{seeds, worlds};
+use super::server::AHEAD;
 use super::{Store, Wire, World};
 use crate::backend::queue::protocol::trouble::Trouble;
 use crate::backend::redis::protocol::call::{Call, Sent};
@@ -66,7 +67,9 @@ impl World {
             return Ok(());
         };
         let mut strays = BTreeMap::new();
-        for (number, server) in self.servers.iter().enumerate() {
+        // Where the clock has gone back, leases end later by as much.
+        let servers = self.servers.iter().enumerate();
+        for (number, server) in servers.filter(|(_, it)| it.ahead >= AHEAD) {
             for (client, token) in server.tokens(self.now) {
                 let client = &self.clients[client];
                 let links = &client.links;
