@@ -15,6 +15,12 @@ use crate::server;
 /// The longest lease where locks are quarantined.
 const LONGEST: Duration = Duration::from_secs(2);
 
+/// Waits until the quarantine has ended.
+fn quarantined(server: &MysqlServer) -> LockConfig {
+    let config = LockConfig::new(server.url()).unwrap().quarantine(LONGEST);
+    config.ttl(LONGEST).unavailable_wait_forever()
+}
+
 #[tokio::test]
 async fn locks_and_waiters_outlive_the_crash_of_a_server() {
     let Some(mut server) = server().await else {
@@ -45,8 +51,7 @@ async fn nothing_is_granted_in_the_quarantine_after_a_start() {
     let Some(mut server) = server().await else {
         return;
     };
-    let config = LockConfig::new(server.url()).unwrap().quarantine(LONGEST);
-    let config = config.ttl(LONGEST).unavailable_wait_forever();
+    let config = quarantined(&server);
     let locks = connect(config.clone().connect_timeout(TIME_LIMIT)).await;
     let guard = take(&locks, "key", LONGEST).await;
     let begun = Instant::now();
@@ -65,8 +70,7 @@ async fn a_server_that_crashes_right_after_the_installation_grants_nothing_in_th
     let Some(mut server) = builder.start("tests/mysql").await else {
         return;
     };
-    let config = LockConfig::new(server.url()).unwrap().quarantine(LONGEST);
-    let config = config.ttl(LONGEST).unavailable_wait_forever();
+    let config = quarantined(&server);
     let locks = connect(config.clone().connect_timeout(TIME_LIMIT)).await;
     let guard = take(&locks, "key", LONGEST).await;
     let begun = Instant::now();
@@ -114,9 +118,7 @@ async fn an_upgrade_beside_callers_is_no_failover() {
 #[tokio::test]
 async fn what_was_noticed_while_the_clock_was_ahead_counts_from_now_on() {
     let Some(server) = server().await else { return };
-    let config = LockConfig::new(server.url()).unwrap().quarantine(LONGEST);
-    let config = config.ttl(LONGEST).unavailable_wait_forever();
-    let locks = connect(config).await;
+    let locks = connect(quarantined(&server)).await;
     let mut peer = server.peer().await;
     for table in ["run", "primary"] {
         let ahead = format!(
@@ -132,9 +134,7 @@ async fn what_was_noticed_while_the_clock_was_ahead_counts_from_now_on() {
 #[tokio::test]
 async fn nothing_is_granted_in_the_quarantine_after_a_server_takes_over_again() {
     let Some(server) = server().await else { return };
-    let config = LockConfig::new(server.url()).unwrap().quarantine(LONGEST);
-    let config = config.ttl(LONGEST).unavailable_wait_forever();
-    let locks = connect(config).await;
+    let locks = connect(quarantined(&server)).await;
     release(take(&locks, "key", LONGEST).await).await;
     let begun = Instant::now();
     let replicated = "UPDATE lock_runtime_primary SET server = 'db2:3306:2'";

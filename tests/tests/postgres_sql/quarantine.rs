@@ -4,11 +4,11 @@
 
 use std::time::Duration;
 
-use tests::{PostgresHome, PostgresServer};
+use tests::PostgresServer;
 use tokio::time::sleep;
 
 use crate::{
-    install,
+    install, installed,
     peer::{Peer, Wanted, uuid},
 };
 
@@ -89,12 +89,11 @@ async fn nothing_is_granted_after_a_crash_until_forgotten_leases_have_ended() {
 /// As on a machine that starts with a wrong clock.
 #[tokio::test]
 async fn what_was_noticed_while_the_clock_was_ahead_counts_from_now_on() {
-    let Some(home) = PostgresHome::start().await else {
+    let Some(home) = installed().await else {
         return;
     };
     let mut sql = home.peer().await;
     let schema = home.schema();
-    install(&mut sql, schema).await;
     let ahead = format!("UPDATE {schema}.run SET noticed = clock_timestamp() + interval '1 hour'");
     sql.rows(&ahead).await;
     let left = format!("SELECT {schema}.quarantined({LONGEST})");

@@ -3,8 +3,10 @@
 use std::collections::BTreeSet;
 
 use super::trouble::Trouble;
+use crate::backend::transport::connection::Connection;
+use crate::base::clock::Moment;
 
-/// The hosts that no waiting mends, as they have said in a row.
+/// The hosts that have refused for good since the last connection.
 #[derive(Debug)]
 pub(crate) struct Refusals {
     hosts: usize,
@@ -26,8 +28,25 @@ impl Refusals {
         self.has_connected = true;
     }
 
+    /// The attempt of a connection has failed. Returns what that means for callers.
+    pub(crate) fn failed<O, U>(
+        &mut self,
+        now: Moment,
+        connection: &mut Connection<O, U>,
+        trouble: Trouble,
+    ) -> Trouble {
+        let host = connection.backoff.server;
+        let cause = trouble.cause();
+        if trouble.is_refusal() {
+            connection.refused(now, &cause);
+        } else {
+            connection.failed(now, &cause);
+        }
+        self.judge(host, trouble)
+    }
+
     /// What the failure of an attempt at the host of this number means for callers.
-    pub(crate) fn judge(&mut self, host: usize, trouble: Trouble) -> Trouble {
+    fn judge(&mut self, host: usize, trouble: Trouble) -> Trouble {
         match trouble {
             Trouble::NotNow(_) => {
                 self.refused.remove(&host);

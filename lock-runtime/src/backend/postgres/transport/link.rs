@@ -155,14 +155,7 @@ impl<T> Link<T> {
     }
 
     fn failed(&mut self, now: Moment, trouble: Trouble) -> LinkEvent<T> {
-        let host = self.connection.backoff.server;
-        let cause = trouble.cause();
-        if trouble.is_refusal() {
-            self.connection.refused(now, &cause);
-        } else {
-            self.connection.failed(now, &cause);
-        }
-        LinkEvent::Failed(self.refusals.judge(host, trouble))
+        LinkEvent::Failed(self.refusals.failed(now, &mut self.connection, trouble))
     }
 
     /// Drops the connection; a new one is opened at once, unless this one was opened just now.
