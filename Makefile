@@ -30,12 +30,13 @@ test: ## Runs every test
 	@$(MAKE) --no-print-directory run
 
 .PHONY: check
-check: setup ## Runs what a change must pass beside the tests: lints, dependencies, models, torture for a minute
+check: setup ## Runs what a change must pass beside the tests: lints, dependencies, models, and a minute of torture and fuzzing
 	$(call timed,lint,$(MAKE) --no-print-directory lint)
 	$(call timed,features,$(MAKE) --no-print-directory features)
 	$(call timed,deny,$(MAKE) --no-print-directory deny)
 	$(call timed,spec,$(MAKE) --no-print-directory spec SHORT=1)
 	$(call timed,loom,$(MAKE) --no-print-directory loom SHORT=1)
+	$(call timed,fuzz,$(MAKE) --no-print-directory fuzz SHORT=1)
 	$(call timed,torture,$(MAKE) --no-print-directory torture QUICK=1)
 
 .PHONY: setup
@@ -301,7 +302,7 @@ model: setup ## Compares 20 seeds' random operations with a model of locks (SEED
 	cargo build $(MODEL)
 	$(call limited,600) cargo run $(MODEL) -- $(if $(STORE),--store $(STORE)) $(SEED)
 
-# On one thread, with up to four gigabytes of memory.
+# On all processors, with up to four gigabytes of memory.
 .PHONY: spec
 spec: ## Searches models of the protocols to the end in ten minutes, and finds planted bugs (SHORT=1: what takes seconds)
 	cargo build -q -p spec
@@ -353,7 +354,7 @@ pictures: setup ## Draws the pictures of docs/lockctl.md anew, and prints what l
 	lockctl/pictures/run
 
 .PHONY: fuzz
-fuzz: ## Feeds random input to what reads users, operators and servers, for a minute each (FUZZ_SECONDS)
+fuzz: ## Feeds random input to what reads users, operators and servers, for a minute each (FUZZ_SECONDS; SHORT=1: two seconds)
 	fuzz/run
 
 .PHONY: cost

@@ -3,7 +3,9 @@
 
 use std::fmt::Debug;
 use std::hash::Hash;
+use std::num::NonZero;
 use std::process::ExitCode;
+use std::thread::available_parallelism;
 use std::time::Instant;
 
 use spec::scenarios;
@@ -37,7 +39,8 @@ where
     M::Action: Debug + Clone + PartialEq + Send + Sync,
 {
     let start = Instant::now();
-    let checker = scenario.checker().spawn_bfs().join();
+    let threads = available_parallelism().map_or(1, NonZero::get);
+    let checker = scenario.checker().threads(threads).spawn_bfs().join();
     let (states, depth) = (checker.unique_state_count(), checker.max_depth());
     let time = start.elapsed().as_secs_f32();
     println!("{model:<8} {name:<34} {faults:>6} {states:>10} {depth:>6} {time:>7.1} s");

@@ -129,10 +129,9 @@ pub fn queue(short: bool) -> Vec<Scenario> {
         Scenario::new("two clients, waiters give up", two(), 2, &FAULTS).giving_up(),
         Scenario::new("a cooldown", cooldown(), 2, &FAULTS),
         Scenario::new("a ticket, three clients", ticket(), 2, &FAULTS),
-        Scenario::new("two clients, two keys", two_keys(), 2, &FAULTS),
         Scenario::new("a try, three clients", tries(), 1, &FAULTS),
         Scenario::new("three clients, no quarantine", three(), 1, &kept).with(without_quarantine),
-        Scenario::new("three clients, two keys", keys(), 1, &FAULTS),
+        Scenario::new("three clients, two keys", keys(), 2, &FAULTS),
         Scenario::new("a chain, two clients", chain(), 1, &FAULTS),
         Scenario::new(
             "a chain, processes and server",

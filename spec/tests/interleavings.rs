@@ -1,12 +1,14 @@
 //! What callers and the driver's thread share, in every interleaving that loom finds: the code of the runtime itself, with
 //! loom's primitives in place of those of the standard library.
 //!
-//! At most two threads are interrupted in the middle of an action (`LOOM_MAX_PREEMPTIONS` changes that).
+//! At most three threads are interrupted in the middle of an action (`LOOM_MAX_PREEMPTIONS` changes that).
 
 #![allow(dead_code, reason = "the runtime uses more of the modules")]
 
 #[path = "../../lock-runtime/src/base/last_waker.rs"]
 mod last_waker;
+#[path = "../../lock-runtime/src/held/lease/state.rs"]
+mod state;
 #[path = "../../lock-runtime/src/driver/wake_flag.rs"]
 mod wake_flag;
 
@@ -15,8 +17,50 @@ mod base {
     pub(crate) use super::last_waker;
 
     pub(crate) mod sync {
+        pub(crate) use super::super::sequential::{AtomicBool, AtomicU64, AtomicUsize};
         pub(crate) use loom::sync::atomic::{AtomicU8, Ordering};
         pub(crate) use loom::sync::{Mutex, MutexGuard};
+    }
+}
+
+/// `SeqCst` as the standard library defines it: to loom it means `AcqRel`, and fences alone have one order for all threads.
+mod sequential {
+    use loom::sync::atomic::{Ordering, fence};
+
+    macro_rules! atomic {
+        ($name:ident, $value:ty, $($change:ident)*) => {
+            #[derive(Default)]
+            pub(crate) struct $name(loom::sync::atomic::$name);
+
+            impl $name {
+                pub(crate) fn new(value: $value) -> Self {
+                    Self(loom::sync::atomic::$name::new(value))
+                }
+
+                pub(crate) fn load(&self, order: Ordering) -> $value {
+                    fenced(|| self.0.load(order))
+                }
+
+                pub(crate) fn store(&self, value: $value, order: Ordering) {
+                    fenced(|| self.0.store(value, order));
+                }
+
+                $(pub(crate) fn $change(&self, value: $value, order: Ordering) -> $value {
+                    fenced(|| self.0.$change(value, order))
+                })*
+            }
+        };
+    }
+
+    atomic!(AtomicBool, bool, swap);
+    atomic!(AtomicU64, u64, fetch_max);
+    atomic!(AtomicUsize, usize, fetch_add fetch_sub);
+
+    fn fenced<T>(access: impl FnOnce() -> T) -> T {
+        fence(Ordering::SeqCst);
+        let value = access();
+        fence(Ordering::SeqCst);
+        value
     }
 }
 
@@ -29,12 +73,13 @@ use loom::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use loom::thread;
 
 use last_waker::LastWaker;
+use state::{InUse, Purpose, State};
 use wake_flag::WakeFlag;
 
 /// Tries every interleaving.
 fn model(scene: impl Fn() + Send + Sync + 'static) {
     let mut builder = Builder::new();
-    builder.preemption_bound = builder.preemption_bound.or(Some(2));
+    builder.preemption_bound = builder.preemption_bound.or(Some(3));
     builder.check(scene);
 }
 
@@ -156,5 +201,103 @@ fn the_task_that_was_polled_last_is_woken() {
         });
         event.join().expect("it happens");
         assert!(seen[1] || tasks[1].is_woken(), "nobody hears of it");
+    });
+}
+
+/// A lease, what the driver knows of its end, and a body that is polled under it.
+#[derive(Default)]
+struct Hold {
+    lease: State,
+    /// Whether the driver has given the lock away.
+    is_free: AtomicBool,
+    /// Whether the driver hears that the last poll has returned.
+    has_returned: AtomicBool,
+}
+
+impl Hold {
+    fn new() -> Arc<Self> {
+        let hold = Self {
+            lease: State::until(1),
+            ..Self::default()
+        };
+        hold.lease.arrive();
+        Arc::new(hold)
+    }
+
+    fn is_over(&self) -> bool {
+        let is_over = self.lease.deadline() == 0;
+        if is_over {
+            self.lease.stopped();
+        }
+        is_over
+    }
+
+    /// As `held::hold` polls a body; whether it ran, and whether it is stopped.
+    fn poll(&self, slot: u64, task: &Arc<Task>) -> (bool, bool) {
+        self.lease.poll_begins();
+        let runs = !self.is_over();
+        if runs {
+            assert!(
+                !self.is_free.load(Ordering::SeqCst),
+                "polled without a lock"
+            );
+            self.lease.watch(slot, &task.waker(), Purpose::Body);
+        }
+        let is_stopped = self.is_over();
+        if self.lease.poll_returns() {
+            self.has_returned.store(true, Ordering::SeqCst);
+        }
+        (runs, is_stopped)
+    }
+
+    /// As the driver's thread ends it.
+    fn end(&self) -> InUse {
+        self.lease.end();
+        let in_use = self.lease.in_use();
+        self.is_free.store(in_use == InUse::No, Ordering::SeqCst);
+        in_use
+    }
+}
+
+#[test]
+fn the_end_of_a_lease_stops_each_body_before_its_lock_is_free() {
+    model(|| {
+        let hold = Hold::new();
+        let bodies = [1, 2].map(|slot| {
+            let (hold, task) = (Arc::clone(&hold), Arc::<Task>::default());
+            thread::spawn(move || (hold.poll(slot, &task), task))
+        });
+        let in_use = hold.end();
+        let mut has_run = false;
+        for body in bodies {
+            let ((runs, is_stopped), task) = body.join().expect("it is polled");
+            has_run |= runs;
+            assert!(is_stopped || task.is_woken(), "a body is not stopped");
+        }
+        let has_returned = hold.has_returned.load(Ordering::SeqCst);
+        match in_use {
+            InUse::ByPoll => assert!(has_returned, "the driver waits for ever"),
+            InUse::ByGuard => assert!(!has_run, "the lock is kept for a body that is stopped"),
+            InUse::No => {}
+        }
+    });
+}
+
+#[test]
+fn who_asks_for_a_lock_is_seen_by_each_that_waits_for_that() {
+    model(|| {
+        let lease = Arc::new(State::until(1));
+        let holders = [1, 2].map(|slot| {
+            let (lease, task) = (Arc::clone(&lease), Arc::<Task>::default());
+            thread::spawn(move || {
+                lease.watch(slot, &task.waker(), Purpose::Asked);
+                (lease.is_asked(), task)
+            })
+        });
+        assert!(lease.ask(), "it is news");
+        for holder in holders {
+            let (is_asked, task) = holder.join().expect("it looks");
+            assert!(is_asked || task.is_woken(), "a holder does not hear of it");
+        }
     });
 }

@@ -229,13 +229,14 @@ fn nanos(time: Duration) -> u64 {
     u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }
 
-#[cfg(any(target_os = "linux", target_os = "android"))]
+// Miri has no such clock.
+#[cfg(all(any(target_os = "linux", target_os = "android"), not(miri)))]
 fn machine_nanos() -> u64 {
     let now = rustix::time::clock_gettime(rustix::time::ClockId::Boottime);
     u64::try_from(now.tv_sec).unwrap_or(0) * 1_000_000_000 + u64::try_from(now.tv_nsec).unwrap_or(0)
 }
 
-#[cfg(not(any(target_os = "linux", target_os = "android")))]
+#[cfg(any(miri, not(any(target_os = "linux", target_os = "android"))))]
 fn machine_nanos() -> u64 {
     use std::time::Instant;
 

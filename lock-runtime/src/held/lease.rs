@@ -1,13 +1,13 @@
-//! One lease: its deadline, and the tasks to wake when it ends.
+//! One lease: the lock that it holds, until when, and under which other ones.
 
+mod state;
 #[cfg(test)]
 mod tests;
 
 use std::fmt;
 use std::num::NonZeroU128;
-use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::task::Waker;
 use std::time::Duration;
 
@@ -26,6 +26,9 @@ use crate::types::key::LockKey;
 use crate::types::kind::Kind;
 use crate::types::terms::{LeaseId, Terms};
 use crate::types::ticket_id::TicketId;
+use state::{Purpose, State};
+
+pub(crate) use state::InUse;
 
 /// How long the first lease of a lock that was handed over lasts at most, until it is renewed.
 const BRIEF: Duration = Duration::from_secs(3);
@@ -44,8 +47,6 @@ pub(crate) struct Lease {
     token: Option<NonZeroU128>,
     pub(crate) granted: Moment,
     pub(crate) clock: Clock,
-    /// As [`Moment::as_nanos`]; zero once the lease has ended.
-    deadline: AtomicU64,
     /// The latest deadline that a renewal can reach, set by `max_hold` or a fixed lease.
     latest: Moment,
     /// The lease under this one: that of the key taken before, or the re-entered one.
@@ -54,21 +55,11 @@ pub(crate) struct Lease {
     reader: OnceBox<Arc<Lease>>,
     /// Whether a poll of the caller has received it.
     received: AtomicBool,
-    /// Whether the caller has its guard.
-    arrived: AtomicBool,
     released: AtomicBool,
-    /// How many polls of bodies run under it.
-    polls: AtomicUsize,
-    /// Whether its end has stopped a body.
-    stopped: AtomicBool,
-    /// Whether code has acted under it that its end does not stop.
-    unstopped: AtomicBool,
-    /// Whether somebody would like to have the lock.
-    asked: AtomicBool,
     /// Whether it only limits the lease under it, for a reentrant call.
     limit: bool,
     home: Arc<dyn Home>,
-    watchers: Mutex<Watchers>,
+    state: State,
 }
 
 #[derive(Default)]
@@ -87,36 +78,6 @@ impl Drop for Under {
 
 /// The number of the next watcher.
 static NEXT_WATCHER: AtomicU64 = AtomicU64::new(0);
-
-type Watchers = Vec<Watcher>;
-
-/// A task to wake when a lease ends.
-struct Watcher {
-    slot: u64,
-    waker: Waker,
-    purpose: Purpose,
-}
-
-/// Why a task waits for the end of a lease.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Purpose {
-    /// It runs a body, which is dropped then.
-    Body,
-    Loss,
-    /// It is also woken when somebody would like to have the lock.
-    Asked,
-}
-
-/// The code that may still run under an ended lease.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum InUse {
-    /// A poll of a body runs.
-    ByPoll,
-    /// The holder has a guard, and either no stopped body or other code beside it: it may have
-    /// just seen that the lock was held.
-    ByGuard,
-    No,
-}
 
 impl Lease {
     pub(crate) fn new(
@@ -139,20 +100,14 @@ impl Lease {
             token: None,
             granted,
             clock,
-            deadline: AtomicU64::new(deadline.as_nanos()),
             latest,
             under: Under::default(),
             reader: OnceBox::new(),
             received: AtomicBool::new(false),
-            arrived: AtomicBool::new(false),
             released: AtomicBool::new(false),
-            polls: AtomicUsize::new(0),
-            stopped: AtomicBool::new(false),
-            unstopped: AtomicBool::new(false),
-            asked: AtomicBool::new(false),
             limit: false,
             home,
-            watchers: Mutex::default(),
+            state: State::until(deadline.as_nanos()),
         }
     }
 
@@ -194,8 +149,9 @@ impl Lease {
             ..Self::new(terms.into(), fence, granted, deadline, clock, home)
         };
         reader.arrive();
-        let asked = self.asked.load(Ordering::SeqCst);
-        reader.asked.store(asked, Ordering::SeqCst);
+        if self.state.is_asked() {
+            reader.ask();
+        }
         self.end();
         Arc::clone(self.reader.get_or_init(|| Box::new(Arc::new(reader))))
     }
@@ -205,7 +161,7 @@ impl Lease {
     }
 
     pub(crate) fn deadline(&self) -> Moment {
-        Moment::from_nanos(self.deadline.load(Ordering::SeqCst))
+        Moment::from_nanos(self.state.deadline())
     }
 
     /// Whether the deadline is final.
@@ -299,84 +255,56 @@ impl Lease {
     /// lapsed lease stays lapsed.
     pub(crate) fn extend(&self, deadline: Moment) {
         let deadline = deadline.min(self.latest);
-        self.deadline
-            .fetch_max(deadline.as_nanos(), Ordering::SeqCst);
+        self.state.extend(deadline.as_nanos());
     }
 
     /// The lock is no longer held: no poll of the body starts from here on.
     pub(crate) fn end(&self) {
-        self.deadline.store(0, Ordering::SeqCst);
-        let watchers = std::mem::take(&mut *self.watchers());
-        if watchers.iter().any(|it| it.purpose == Purpose::Body) {
-            self.stopped.store(true, Ordering::SeqCst);
-        }
-        for watcher in watchers {
-            wake(watcher.waker);
-        }
+        self.state.end();
     }
 
     /// Somebody would like to have the lock; whether that is news.
     pub(crate) fn ask(&self) -> bool {
-        if self.asked.swap(true, Ordering::SeqCst) {
-            return false;
-        }
-        let watchers = self.watchers();
-        let asked = watchers.iter().filter(|it| it.purpose == Purpose::Asked);
-        let wakers: Vec<_> = asked.map(|it| it.waker.clone()).collect();
-        drop(watchers);
-        wakers.into_iter().for_each(wake);
-        true
+        self.state.ask()
     }
 
     /// Whether somebody would like to have one of the locks.
     pub(super) fn is_asked(&self) -> bool {
-        self.all().any(|lease| lease.asked.load(Ordering::SeqCst))
+        self.all().any(|lease| lease.state.is_asked())
     }
 
     /// A body under it has been stopped, since one of the leases has ended.
     pub(crate) fn stopped(&self) {
         let now = self.clock.now();
         for lease in self.all().filter(|it| it.is_over(now)) {
-            lease.stopped.store(true, Ordering::SeqCst);
+            lease.state.stopped();
         }
     }
 
     /// Whether a body under it was stopped.
     pub(crate) fn has_stopped(&self) -> bool {
-        self.stopped.load(Ordering::SeqCst)
+        self.state.has_stopped()
     }
 
     /// For [`acts_under`](crate::held::current::acts_under).
     pub(super) fn unstopped(&self) {
         for lease in self.all() {
-            lease.unstopped.store(true, Ordering::SeqCst);
+            lease.state.unstopped();
         }
     }
 
     /// The code that may still run, once the lease has [ended](Self::end).
     pub(crate) fn in_use(&self) -> InUse {
-        // In this order: a body is stopped before its last poll returns.
-        if self.polls.load(Ordering::SeqCst) > 0 {
-            InUse::ByPoll
-        } else if self.has_arrived() && self.has_more_than_stopped_bodies() {
-            InUse::ByGuard
-        } else {
-            InUse::No
-        }
-    }
-
-    fn has_more_than_stopped_bodies(&self) -> bool {
-        !self.has_stopped() || self.unstopped.load(Ordering::SeqCst)
+        self.state.in_use()
     }
 
     /// For [`Running`](crate::held::running::Running), as the next one.
     pub(super) fn poll_begins(&self) {
-        self.polls.fetch_add(1, Ordering::SeqCst);
+        self.state.poll_begins();
     }
 
     pub(super) fn poll_returns(&self) {
-        let was_last = self.polls.fetch_sub(1, Ordering::SeqCst) == 1;
-        if was_last && self.deadline.load(Ordering::SeqCst) == 0 {
+        if self.state.poll_returns() {
             self.home.poll_returned(self.id);
         }
     }
@@ -394,7 +322,7 @@ impl Lease {
     /// Notes that the caller has its guard.
     pub(crate) fn arrive(&self) {
         self.receive();
-        self.arrived.store(true, Ordering::SeqCst);
+        self.state.arrive();
     }
 
     /// Whether it has not been renewed since its caller was not polled, and would end before the answer to a renewal.
@@ -408,7 +336,7 @@ impl Lease {
 
     /// A lock that was never delivered to its caller skips the cooldown.
     pub(crate) fn has_arrived(&self) -> bool {
-        self.arrived.load(Ordering::SeqCst)
+        self.state.has_arrived()
     }
 
     /// Hands the release to the driver, once.
@@ -493,22 +421,14 @@ impl Lease {
     fn wake_then(&self, slot: &mut Option<u64>, waker: &Waker, purpose: Purpose) {
         let slot = *slot.get_or_insert_with(|| NEXT_WATCHER.fetch_add(1, Ordering::Relaxed));
         for lease in self.all() {
-            let mut watchers = lease.watchers();
-            match watchers.iter_mut().find(|known| known.slot == slot) {
-                Some(known) => known.waker.clone_from(waker),
-                None => watchers.push(Watcher {
-                    slot,
-                    waker: waker.clone(),
-                    purpose,
-                }),
-            }
+            lease.state.watch(slot, waker, purpose);
         }
     }
 
     pub(crate) fn unwatch(&self, slot: Option<u64>) {
         if let Some(slot) = slot {
             for lease in self.all() {
-                lease.watchers().retain(|known| known.slot != slot);
+                lease.state.unwatch(slot);
             }
         }
     }
@@ -521,17 +441,6 @@ impl Lease {
             .field("remaining", &self.remaining())
             .finish_non_exhaustive()
     }
-
-    fn watchers(&self) -> MutexGuard<'_, Watchers> {
-        // Only the clone of a waker can panic while the list is locked, and leaves the list
-        // intact.
-        self.watchers.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-/// One that panics keeps nobody else from being woken.
-fn wake(waker: Waker) {
-    let _ = catch_unwind(AssertUnwindSafe(|| waker.wake()));
 }
 
 impl fmt::Debug for Lease {

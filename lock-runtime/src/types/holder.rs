@@ -324,7 +324,8 @@ fn write_whereabouts(
     }
 }
 
-#[cfg(unix)]
+// The `uname` of Miri leaves bytes unset.
+#[cfg(all(unix, not(miri)))]
 fn host() -> String {
     rustix::system::uname()
         .nodename()
@@ -332,7 +333,7 @@ fn host() -> String {
         .into_owned()
 }
 
-#[cfg(not(unix))]
+#[cfg(any(not(unix), miri))]
 fn host() -> String {
     std::env::var("COMPUTERNAME").unwrap_or_else(|_| "localhost".to_owned())
 }
