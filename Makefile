@@ -313,6 +313,15 @@ spec: ## Searches models of the protocols to the end in ten minutes, and finds p
 loom: ## Tries the interleavings of two callers and the driver's thread (SHORT=1: with fewer interruptions, in seconds)
 	$(if $(SHORT),,LOOM_MAX_PREEMPTIONS=$(or $(PREEMPTIONS),4)) cargo test -q -p spec --test interleavings
 
+# Miri takes a thousand times as long as a processor, and these go through thousands of cases or measure time.
+UNINTERPRETED := simulation:: adaptive_spin:: a_lookup_costs_the_same every_slot_has_a_tag nobody_sleeps_who_may_enter \
+    seeds_are_gone_back_to_when
+.PHONY: miri
+miri: ## Interprets the unit tests, which finds undefined behaviour and races in what they use (needs rustup)
+	rustup toolchain install nightly --profile minimal --component miri,rust-src
+	CARGO_TARGET_DIR=target/miri MIRIFLAGS=-Zmiri-disable-isolation \
+	    cargo +nightly miri test -q -p lock-runtime --lib -- $(UNINTERPRETED:%=--skip %)
+
 .PHONY: simulate
 simulate: ## Runs the protocol against a model of the server with 100,000 seeds (SEEDS=FROM..TO)
 	LOCK_SEEDS=$(or $(SEEDS),0..100000) cargo test -q --release -p lock-runtime --lib simulation -- --nocapture
