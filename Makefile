@@ -313,7 +313,7 @@ spec: ## Searches models of the protocols to the end in ten minutes, and finds p
 loom: ## Tries the interleavings of two callers and the driver's thread (SHORT=1: with fewer interruptions, in seconds)
 	$(if $(SHORT),,LOOM_MAX_PREEMPTIONS=$(or $(PREEMPTIONS),4)) cargo test -q -p spec --test interleavings
 
-# Miri takes a thousand times as long as a processor, and these go through thousands of cases or measure time.
+# Miri is slow, and these go through thousands of cases or measure time.
 UNINTERPRETED := simulation:: adaptive_spin:: a_lookup_costs_the_same every_slot_has_a_tag nobody_sleeps_who_may_enter \
     seeds_are_gone_back_to_when
 .PHONY: miri
