@@ -318,7 +318,8 @@ UNINTERPRETED := simulation:: adaptive_spin:: a_lookup_costs_the_same every_slot
     nobody_sleeps_who_may_enter seeds_are_gone_back_to_when
 .PHONY: miri
 miri: ## Interprets the unit tests, which finds undefined behaviour and races in what they use (needs rustup)
-	rustup toolchain install nightly --profile minimal --component miri,rust-src
+	@cargo +nightly miri --version >/dev/null 2>&1 || \
+	    rustup toolchain install nightly --profile minimal --component miri,rust-src
 	CARGO_TARGET_DIR=target/miri MIRIFLAGS=-Zmiri-disable-isolation \
 	    cargo +nightly miri test -q -p lock-runtime --lib -- $(UNINTERPRETED:%=--skip %)
 
