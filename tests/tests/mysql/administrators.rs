@@ -31,7 +31,8 @@ fn slow_batches() -> String {
 async fn a_batch_that_is_cancelled_halfway_leaves_nothing() {
     let Some(server) = server().await else { return };
     let mut proxy = Proxy::start(server.addr());
-    let locks = connect(&*server.url_at(proxy.addr())).await;
+    let config = LockConfig::new(server.url_at(proxy.addr())).unwrap();
+    let locks = connect(config.unavailable_wait_forever()).await;
     for key in ["a", "b", "warm"] {
         take_turn(&locks, key).await;
     }
