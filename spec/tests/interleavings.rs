@@ -1,7 +1,7 @@
 //! What callers and the driver's thread share, in every interleaving that loom finds: the code of the runtime itself, with
 //! loom's primitives in place of those of the standard library.
 //!
-//! At most three threads are interrupted in the middle of an action (`LOOM_MAX_PREEMPTIONS` changes that).
+//! A thread is interrupted in the middle of an action three times at most (`LOOM_MAX_PREEMPTIONS` changes that).
 
 #![allow(dead_code, reason = "the runtime uses more of the modules")]
 
@@ -205,14 +205,26 @@ fn the_task_that_was_polled_last_is_woken() {
     });
 }
 
-/// A lease, what the driver knows of its end, and a body that is polled under it.
+/// A lease, what the driver knows of its end, and the bodies that are polled under it.
 #[derive(Default)]
 struct Hold {
     lease: State,
+    /// What a poll does.
+    work: AtomicUsize,
     /// Whether the driver has given the lock away.
     is_free: AtomicBool,
     /// Whether the driver hears that the last poll has returned.
     has_returned: AtomicBool,
+}
+
+/// What has become of a body.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Body {
+    Stopped,
+    Waiting,
+    Finished,
+    /// It has finished in a poll during which the lease ended.
+    Overran,
 }
 
 impl Hold {
@@ -226,29 +238,47 @@ impl Hold {
     }
 
     fn is_over(&self) -> bool {
-        let is_over = self.lease.deadline() == 0;
-        if is_over {
-            self.lease.stopped();
-        }
-        is_over
+        self.lease.deadline() == 0
     }
 
-    /// As `held::hold` polls a body; whether it ran, and whether it is stopped.
-    fn poll(&self, slot: u64, task: &Arc<Task>) -> (bool, bool) {
-        self.lease.poll_begins();
-        let runs = !self.is_over();
-        if runs {
+    fn works(&self) {
+        for _ in 0..2 {
             assert!(
                 !self.is_free.load(Ordering::SeqCst),
                 "polled without a lock"
             );
-            self.lease.watch(slot, &task.waker(), Purpose::Body);
+            self.work.fetch_add(1, Ordering::Relaxed);
         }
-        let is_stopped = self.is_over();
+    }
+
+    /// As `held::hold` polls a body.
+    fn poll(&self, slot: u64, task: &Arc<Task>, finishes: bool) -> Body {
+        self.lease.poll_begins();
+        let body = self.poll_unless_over(slot, task, finishes);
         if self.lease.poll_returns() {
             self.has_returned.store(true, Ordering::SeqCst);
         }
-        (runs, is_stopped)
+        body
+    }
+
+    fn poll_unless_over(&self, slot: u64, task: &Arc<Task>, finishes: bool) -> Body {
+        if !self.is_over() {
+            self.works();
+            if finishes {
+                self.lease.unwatch(slot);
+                if !self.is_over() {
+                    return Body::Finished;
+                }
+                self.lease.unstopped();
+                return Body::Overran;
+            }
+            self.lease.watch(slot, &task.waker(), Purpose::Body);
+            if !self.is_over() {
+                return Body::Waiting;
+            }
+        }
+        self.lease.stopped();
+        Body::Stopped
     }
 
     /// As the driver's thread ends it.
@@ -266,20 +296,35 @@ fn the_end_of_a_lease_stops_each_body_before_its_lock_is_free() {
         let hold = Hold::new();
         let bodies = [1, 2].map(|slot| {
             let (hold, task) = (Arc::clone(&hold), Arc::<Task>::default());
-            thread::spawn(move || (hold.poll(slot, &task), task))
+            thread::spawn(move || {
+                let mut body = hold.poll(slot, &task, false);
+                // One of them is polled again, and finishes.
+                if slot == 2 && body == Body::Waiting {
+                    body = hold.poll(slot, &task, true);
+                }
+                (body, task)
+            })
         });
         let in_use = hold.end();
-        let mut has_run = false;
-        for body in bodies {
-            let ((runs, is_stopped), task) = body.join().expect("it is polled");
-            has_run |= runs;
-            assert!(is_stopped || task.is_woken(), "a body is not stopped");
+        let bodies = bodies.map(|it| it.join().expect("it is polled"));
+        for (body, task) in &bodies {
+            assert!(
+                *body != Body::Waiting || task.is_woken(),
+                "a body is not stopped"
+            );
         }
-        let has_returned = hold.has_returned.load(Ordering::SeqCst);
+        let is = |which| bodies.iter().any(|(body, _)| *body == which);
+        let has_run = hold.work.load(Ordering::Relaxed) > 0;
         match in_use {
-            InUse::ByPoll => assert!(has_returned, "the driver waits for ever"),
-            InUse::ByGuard => assert!(!has_run, "the lock is kept for a body that is stopped"),
-            InUse::No => {}
+            InUse::ByPoll => {
+                let has_returned = hold.has_returned.load(Ordering::SeqCst);
+                assert!(has_returned, "the driver waits for ever");
+            }
+            InUse::ByGuard => assert!(
+                is(Body::Finished) || is(Body::Overran) || !has_run,
+                "the lock is kept for a body that is stopped"
+            ),
+            InUse::No => assert!(!is(Body::Overran), "no margin is left for its caller"),
         }
     });
 }

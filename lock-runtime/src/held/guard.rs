@@ -612,6 +612,18 @@ mod tests {
     }
 
     #[test]
+    fn a_guard_has_the_margin_after_a_body_that_finishes_as_its_lease_ends() {
+        let guard = guard();
+        let mut body = pin!(guard.hold(async {
+            give_way().await;
+            guard.lease.end();
+        }));
+        assert!(poll(body.as_mut()).is_pending());
+        assert!(poll(body.as_mut()).is_ready());
+        assert_eq!(guard.lease.in_use(), InUse::ByGuard);
+    }
+
+    #[test]
     fn a_body_that_looks_is_stopped_and_has_no_margin() {
         let guard = guard();
         let mut body = pin!(guard.hold(async {

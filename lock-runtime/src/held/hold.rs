@@ -149,6 +149,8 @@ fn finish(lease: &Lease, span: &mut Traced) {
     if lease.is_held() {
         span.ends("finished");
     } else {
+        // Its end would have stopped the body, and stops nothing that follows.
+        lease.unstopped();
         let entered = span.enter();
         events::overran(&lease.terms, lease.fence, lease.age());
         drop(entered);
