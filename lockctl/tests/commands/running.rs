@@ -264,11 +264,11 @@ async fn a_command_is_stopped_after_its_time() {
     assert!(!is_alive(pid));
     let text = ran(
         &server,
-        &["run", "key", "--max-hold", "200ms", "--", "sleep", "600"],
+        &["run", "key", "--max-hold", "1s", "--", "sleep", "600"],
     )
     .await;
     assert!(
-        text.stderr.contains("--max-hold of 200ms is over"),
+        text.stderr.contains("--max-hold of 1s is over"),
         "{text:?}"
     );
 }
