@@ -160,6 +160,6 @@ pub fn ordered(short: bool) -> Vec<ordered::Scenario> {
     }
     vec![
         scenario("two clients, waiters give up", 2, 2),
-        scenario("three clients", 3, 1),
+        scenario("three clients", 3, 2),
     ]
 }
