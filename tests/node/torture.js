@@ -36,13 +36,15 @@ async function work(lock, note, steps, pause) {
 }
 
 async function turn(key, steps, pause) {
-  const asked = now();
-  // Until there is a lock; by default it would give up after ten tries.
-  const lock = await locks.lockWithOptions(`torture-${key}`, ttl, { retryCount: -1 });
   grants += 1;
   const grant = grants;
   const note = (kind, at, until) => fs.writeSync(history, `${at} ${kind} ${key} 0 x ${grant} ${until}\n`);
-  note('asked', asked, asked);
+  note('asked', now(), now());
+  // Until there is a lock; by default it would give up after ten tries.
+  const lock = await locks.lockWithOptions(`torture-${key}`, ttl, { retryCount: -1 }).catch((error) => {
+    note('refused', now(), now());
+    throw error;
+  });
   let end = 'done';
   try {
     await work(lock, note, steps, pause);

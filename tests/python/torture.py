@@ -47,11 +47,16 @@ async def work(lock, ttl, note, steps, pause):
 
 async def turn(client, history, ttl, key, steps, pause):
     lock = client.lock(f"torture-{key}", timeout=ttl)
-    asked = time.monotonic_ns()
-    await lock.acquire()
     grant = history.grant()
     note = lambda kind, at, until: history.note(kind, key, grant, at, until)
+    asked = time.monotonic_ns()
     note("asked", asked, asked)
+    try:
+        await lock.acquire()
+    except RedisError:
+        now = time.monotonic_ns()
+        note("refused", now, now)
+        raise
     end = "done"
     try:
         await work(lock, ttl, note, steps, pause)

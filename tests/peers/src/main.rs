@@ -94,10 +94,12 @@ async fn run<L: Library>(args: &[String]) {
 /// Some steps under one of the locks; `None` if it was not granted.
 async fn turn<L: Library>(library: &L, history: &History, (keys, most, pause): Work) -> Option<()> {
     let (key, steps) = (fastrand::usize(keys), fastrand::u32(1..=most));
-    let asked = now();
-    let mut lock = library.take(&format!("torture-{key}")).await?;
     let grant = history.grant(key);
-    history.note("asked", grant, asked);
+    history.note("asked", grant, now());
+    let Some(mut lock) = library.take(&format!("torture-{key}")).await else {
+        history.note("refused", grant, now());
+        return None;
+    };
     for step in 0..steps {
         let kind = if step == 0 { "enter" } else { "poll" };
         history.note(kind, grant, now());

@@ -40,7 +40,7 @@ pub struct Report {
     pub recovery: Duration,
     /// Which key that was, and until when.
     pub slowest: Option<(usize, Duration)>,
-    /// The longest time from a question to the first poll of the body.
+    /// The longest time from a question to the first poll of the body, or for which there was no answer.
     pub wait: Duration,
     /// What must not be.
     pub violations: Vec<String>,
@@ -105,8 +105,8 @@ pub(super) fn check(events: &[Event], healed: &[Duration], promises: Promises) -
         if promises.expiry || !(HANDED_KEY..LEADER_KEY).contains(key) {
             report.measure_recovery(events, healed, end);
         }
-        report.measure_waits(events);
     }
+    report.measure_waits(events);
     report
 }
 
@@ -250,9 +250,9 @@ impl Report {
         for event in events {
             match event.kind {
                 Kind::Asked => {
-                    asked.insert(event.grant, event.at);
+                    asked.insert(event.grant.id(), event.at);
                 }
-                Kind::Fixed => {}
+                Kind::Refused | Kind::Fixed => {}
                 _ => alive.push(*event),
             }
         }
@@ -268,7 +268,7 @@ impl Report {
             let next = entered.map_or(alive.len(), |further| after + further);
             let before = next.checked_sub(1).map(|last| alive[last]);
             let next = alive.get(next);
-            let wanted = next.and_then(|it| asked.get(&it.grant).copied());
+            let wanted = next.and_then(|it| asked.get(&it.grant.id()).copied());
             let from = [before.map(|it| it.at), wanted, Some(*healed)];
             let from = from.into_iter().flatten().max().unwrap_or_default();
             let until = next.map_or(end, |it| it.at);
@@ -285,22 +285,28 @@ impl Report {
         }
     }
 
-    fn measure_waits(&mut self, events: &[&Event]) {
-        let mut asked = HashMap::new();
+    /// A question without an answer counts until the last sign of life of its process.
+    fn measure_waits(&mut self, events: &[Event]) {
+        let (mut asked, mut seen) = (HashMap::new(), HashMap::new());
         for Event {
             at, kind, grant, ..
         } in events
         {
+            seen.insert(grant.process, *at);
             match kind {
                 Kind::Asked => {
-                    asked.insert(*grant, *at);
+                    asked.insert(grant.id(), *at);
                 }
-                Kind::Enter => {
-                    let asked = asked.get(grant).copied().unwrap_or(*at);
+                Kind::Enter | Kind::Refused => {
+                    let asked = asked.remove(&grant.id()).unwrap_or(*at);
                     self.wait = self.wait.max(at.saturating_sub(asked));
                 }
                 _ => {}
             }
+        }
+        for ((process, _), asked) in asked {
+            let seen = seen.get(&process).copied().unwrap_or(asked);
+            self.wait = self.wait.max(seen.saturating_sub(asked));
         }
     }
 
@@ -403,6 +409,21 @@ mod tests {
         let found = violations(&three);
         assert_eq!(found.len(), 1, "{found:?}");
         assert!(found[0].contains("grant 3") && found[0].contains("one too many"));
+    }
+
+    #[test]
+    fn who_is_never_granted_a_lock_has_waited_to_the_end() {
+        let event = |number, kind, at| Event::poll(number, Mode::Alone, kind, at, at);
+        let waited = |events: &[Event]| check(events, &[], PROMISES).wait.as_millis();
+        let mut events = vec![
+            event(1, Kind::Asked, 0),
+            event(2, Kind::Asked, 5),
+            event(1, Kind::Enter, 10),
+            event(1, Kind::Done, 100),
+        ];
+        assert_eq!(waited(&events), 95);
+        events.insert(3, event(2, Kind::Refused, 20));
+        assert_eq!(waited(&events), 15);
     }
 
     #[test]

@@ -107,6 +107,10 @@ impl Fleet for EtcdCluster {
     }
 
     fn left_behind(&mut self) -> Doing<'_, Vec<String>> {
-        Box::pin(async { self.members[1].keys("lock/torture-").await })
+        Box::pin(async {
+            let mut left = self.members[1].keys("lock/torture-").await;
+            left.extend(self.members[1].keys("torture-").await);
+            left
+        })
     }
 }

@@ -22,8 +22,10 @@ pub(super) struct History {
 /// What a worker did.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
-    /// A lock was asked for that was granted later.
+    /// A lock was asked for. Noted beforehand where libraries are compared, else only if it was granted later.
     Asked,
+    /// It was not granted.
+    Refused,
     /// Its lease is not to be longer than one ttl, from a moment before this one.
     Fixed,
     /// The first poll of a body began after this moment, and ended before `until`.
@@ -46,8 +48,9 @@ pub(super) enum Kind {
     Stale,
 }
 
-const KINDS: [(Kind, &str); 11] = [
+const KINDS: [(Kind, &str); 12] = [
     (Kind::Asked, "asked"),
+    (Kind::Refused, "refused"),
     (Kind::Fixed, "fixed"),
     (Kind::Enter, "enter"),
     (Kind::Poll, "poll"),
@@ -110,6 +113,13 @@ pub(super) struct Grant {
     pub(super) mode: Mode,
     pub(super) process: u32,
     number: u32,
+}
+
+impl Grant {
+    /// Identifies it, also before it is granted.
+    pub(super) fn id(&self) -> (u32, u32) {
+        (self.process, self.number)
+    }
 }
 
 impl fmt::Display for Grant {

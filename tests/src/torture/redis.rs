@@ -106,7 +106,7 @@ impl Fleet for Site {
         Box::pin(async {
             let mut left = Vec::new();
             for master in self.masters().await {
-                for key in master.keys("lock:{torture-*").await {
+                for key in master.keys("*torture-*").await {
                     // Queues and counters are kept for a while; owners are not.
                     let is_owner = key.ends_with('}');
                     if is_owner || master.cmd(&["PTTL", &key]).await == Value::Int(-1) {

@@ -9,7 +9,7 @@ use tokio::{task::JoinSet, time::sleep};
 use super::{
     LONG, SHORT,
     body::noted,
-    history::{History, Kind, Mode, monotonic},
+    history::{History, Kind, Mode},
     lock_name,
 };
 
@@ -45,13 +45,14 @@ async fn turn(
     (keys, most, pause): (Range<usize>, u32, Duration),
 ) {
     let (key, steps) = (fastrand::usize(keys), fastrand::u32(1..=most));
-    let asked = monotonic();
+    let mut grant = history.grant(key, 0, Mode::Alone);
+    history.note(Kind::Asked, grant);
     let Ok(guard) = locks.lock(lock_name(key)).acquire().await else {
+        history.note(Kind::Refused, grant);
         sleep(PAUSE).await;
         return;
     };
-    let grant = history.grant(key, guard.fencing_token().get(), Mode::Alone);
-    history.note_at(asked, Kind::Asked, grant);
+    grant.fence = guard.fencing_token().get();
     let work = async {
         for _ in 0..steps {
             sleep(pause).await;

@@ -87,8 +87,11 @@ impl Fleet for ZooKeeperEnsemble {
             let mut peer = self.server(0).peer().await;
             let mut left = Vec::new();
             for name in (0..KEYS).map(lock_name) {
-                let queue = peer.children(&format!("/lock/{name}")).await;
-                left.extend(queue.iter().map(|entry| format!("{name}/{entry}")));
+                // The second one is that of another library.
+                for parent in ["lock", "peers"] {
+                    let queue = peer.children(&format!("/{parent}/{name}")).await;
+                    left.extend(queue.iter().map(|entry| format!("{name}/{entry}")));
+                }
             }
             left
         })
