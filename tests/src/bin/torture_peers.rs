@@ -37,8 +37,8 @@ async fn main() -> ExitCode {
 async fn compare(seconds: u64, only: &str) -> ExitCode {
     let program = std::env::current_exe().expect("this program has a path");
     let mut failed = false;
-    println!("| | failures | grants | overlaps | longest overlap | longest wait | left behind |");
-    println!("|---|---|---|---|---|---|---|");
+    println!("| | failures | grants | overlaps | longest wait | left behind |");
+    println!("|---|---|---|---|---|---|");
     let wanted = Library::ALL.iter().filter(|(name, ..)| name.contains(only));
     for (name, library, servers) in wanted.filter(|(_, it, _)| it.is_installed()) {
         for profile in PROFILES {
@@ -51,11 +51,10 @@ async fn compare(seconds: u64, only: &str) -> ExitCode {
             let outcome = torture(profile, &setting, Duration::from_secs(seconds)).await;
             let report = &outcome.report;
             println!(
-                "| {name} | {} | {} | {} | {} ms | {} ms | {} |",
+                "| {name} | {} | {} | {} | {} ms | {} |",
                 profile.name(),
                 report.grants,
                 report.overlaps,
-                report.longest.as_millis(),
                 report.wait.as_millis(),
                 report.left_behind,
             );
