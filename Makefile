@@ -315,8 +315,8 @@ loom: ## Tries the interleavings of two callers and the driver's thread (SHORT=1
 
 # Miri is slow: these go through thousands of cases, measure time, or read the settings of a socket.
 UNINTERPRETED := simulation:: adaptive_spin:: a_brief_lease_that_is_delivered_late a_lookup_costs_the_same \
-    every_slot_has_a_tag in_every_order nobody_sleeps_who_may_enter seeds_are_gone_back_to_when \
-    the_system_notices_a_silent_connection
+    every_slot_has_a_tag in_every_order leases_of_very_many_keys nobody_sleeps_who_may_enter \
+    seeds_are_gone_back_to_when the_system_notices_a_silent_connection
 .PHONY: miri
 miri: ## Interprets the unit tests, which finds undefined behaviour and races in what they use (needs rustup)
 	@cargo +nightly miri --version >/dev/null 2>&1 || \
