@@ -267,5 +267,8 @@ async fn a_command_is_stopped_after_its_time() {
         &["run", "key", "--max-hold", "1s", "--", "sleep", "600"],
     )
     .await;
-    assert!(text.stderr.contains("--max-hold of 1.0s is over"), "{text:?}");
+    assert!(
+        text.stderr.contains("--max-hold of 1.0s is over"),
+        "{text:?}"
+    );
 }
