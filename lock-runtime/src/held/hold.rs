@@ -149,7 +149,7 @@ fn finish(lease: &Lease, span: &mut Traced) {
     if lease.is_held() {
         span.ends("finished");
     } else {
-        // Its end would have stopped the body, and stops nothing that follows.
+        // The end of the lease may have counted it as stopped.
         lease.unstopped();
         let entered = span.enter();
         events::overran(&lease.terms, lease.fence, lease.age());
